@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
+
+namespace headwater::adapter {
+
+/// Waits for a contended mutex on behalf of a caller that may hold locks of its own; it returns
+/// with the mutex held. The Python module installs one that gives up the interpreter lock
+/// meanwhile: storages are freed with it held, and their deleter needs the cache.
+using WaitForMutex = void (*)(Mutex&);
+inline std::atomic<WaitForMutex> wait_for_mutex{[](Mutex& mutex) { mutex.lock(); }};
+
+/// Holds the tensor cache's mutex for a scope.
+class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
+ public:
+  explicit CacheLock(TensorCache& cache) HEADWATER_ANNOTATION(acquire_capability(cache.mutex()))
+      : mutex_(cache.mutex()) {
+    if (!mutex_.try_lock()) {
+      wait_for_mutex.load()(mutex_);
+    }
+  }
+  ~CacheLock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
+
+  CacheLock(const CacheLock&) = delete;
+  CacheLock& operator=(const CacheLock&) = delete;
+  CacheLock(CacheLock&&) = delete;
+  CacheLock& operator=(CacheLock&&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace headwater::adapter

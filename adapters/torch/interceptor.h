@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "op_traits.h"
+
+namespace headwater::adapter {
+
+class SessionState;
+
+/// Sends every operator of attached threads through `session` until stop_intercepting. Throws
+/// Error when another session is active, or when somebody else has taken the dispatch key.
+void start_intercepting(const std::shared_ptr<SessionState>& session);
+
+/// Lets running operators end, holds new ones back, closes the session, and lets go. When closing
+/// throws, everything is as before. Throws Error when called inside an operator.
+void stop_intercepting();
+
+/// The session operators are sent through, or null.
+std::shared_ptr<SessionState> active_session();
+
+/// Switches interception on or off for the calling thread.
+void attach_thread();
+void detach_thread();
+bool thread_is_attached();
+
+/// Runs one operator with its tensors on the device.
+void run_managed(SessionState& session,
+                 const c10::OperatorHandle& op,
+                 const OpTraits& traits,
+                 c10::DispatchKeySet keys,
+                 torch::jit::Stack& stack);
+
+}  // namespace headwater::adapter

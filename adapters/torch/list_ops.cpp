@@ -1,0 +1,148 @@
+#include "list_ops.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/List.h>
+
+#include "interceptor.h"
+#include "session_state.h"
+#include "tensor_walk.h"
+
+namespace headwater::adapter {
+namespace {
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+/// How many elements the lists have: the length of the first list of tensors.
+std::size_t list_length(Arguments arguments) {
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensorList()) {
+      return argument.toListRef().size();
+    }
+  }
+  return 0;
+}
+
+/// A tensor of one number for each element, such as `scalars`.
+bool one_number_each(const c10::IValue& value, const c10::Argument& argument, std::size_t length) {
+  return argument.name() == "scalars" && value.isTensor() && value.toTensor().dim() == 1 &&
+         static_cast<std::size_t>(value.toTensor().numel()) == length;
+}
+
+bool divides(const c10::IValue& value, std::size_t length) {
+  return value.isList() && value.toListRef().size() == length;
+}
+
+c10::IValue piece(const c10::IValue& value,
+                  const c10::Argument& argument,
+                  Range range,
+                  std::size_t length) {
+  if (one_number_each(value, argument, length)) {
+    return value.toTensor().narrow(0,
+                                   static_cast<std::int64_t>(range.begin),
+                                   static_cast<std::int64_t>(range.end - range.begin));
+  }
+  if (!divides(value, length)) {
+    return value;
+  }
+  const c10::List<c10::IValue> whole = value.toList();
+  c10::impl::GenericList part(whole.elementType());
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    part.push_back(whole.get(i));
+  }
+  return part;
+}
+
+/// Bytes of the distinct storages of element `i` in all lists, and of a result like it.
+std::size_t element_bytes(Arguments arguments, std::size_t i, std::size_t length, bool has_results) {
+  std::unordered_set<const c10::StorageImpl*> seen;
+  std::size_t bytes = 0;
+  std::size_t largest = 0;
+  for (const c10::IValue& argument : arguments) {
+    if (divides(argument, length)) {
+      for_each_storage(argument.toListRef()[i], [&](c10::StorageImpl& storage, Adoption) {
+        if (seen.insert(&storage).second) {
+          bytes += storage.nbytes();
+          largest = std::max(largest, storage.nbytes());
+        }
+      });
+    }
+  }
+  return bytes + (has_results ? largest : 0);
+}
+
+/// Greedy cut: each range takes as many elements as fit `room`, and at least one.
+std::vector<Range> cut(const std::vector<std::size_t>& bytes, std::size_t room) {
+  std::vector<Range> ranges;
+  std::size_t begin = 0;
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i > begin && sum + bytes[i] > room) {
+      ranges.push_back({begin, i});
+      begin = i;
+      sum = 0;
+    }
+    sum += bytes[i];
+  }
+  ranges.push_back({begin, bytes.size()});
+  return ranges;
+}
+
+/// Bytes an operator may have on the device at once.
+std::size_t room_for_operators(SessionState& session) {
+  const Report report = session.runtime().report();
+  return report.budget_bytes - std::min(report.budget_bytes, report.pinned_bytes);
+}
+
+void append(torch::jit::Stack& results, torch::jit::Stack piece_results) {
+  if (results.empty()) {
+    results = std::move(piece_results);
+    return;
+  }
+  for (std::size_t i = 0; i < piece_results.size(); ++i) {
+    c10::List<c10::IValue> all = results[i].toList();
+    for (const c10::IValue& element : piece_results[i].toListRef()) {
+      all.push_back(element);
+    }
+  }
+}
+
+}  // namespace
+
+void run_list_op(SessionState& session,
+                 const c10::OperatorHandle& op,
+                 const OpTraits& traits,
+                 c10::DispatchKeySet keys,
+                 torch::jit::Stack& stack) {
+  const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
+  const std::size_t length = list_length(arguments);
+  std::vector<std::size_t> bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = element_bytes(arguments, i, length, traits.num_returns > 0);
+  }
+  const std::vector<Range> ranges = cut(bytes, room_for_operators(session));
+  if (length == 0 || ranges.size() == 1) {
+    run_managed(session, op, traits, keys, stack);
+    return;
+  }
+  session.count_chunked_op();
+  torch::jit::Stack results;
+  for (const Range& range : ranges) {
+    torch::jit::Stack part;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      part.push_back(piece(arguments[i], op.schema().arguments()[i], range, length));
+    }
+    run_managed(session, op, traits, keys, part);
+    append(results, std::move(part));
+  }
+  torch::jit::drop(stack, traits.num_arguments);
+  std::move(results.begin(), results.end(), std::back_inserter(stack));
+}
+
+}  // namespace headwater::adapter

@@ -1,0 +1,182 @@
+#include "op_scope.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "cache_lock.h"
+#include "out_of_memory.h"
+#include "session_state.h"
+#include "tensor_walk.h"
+
+namespace headwater::adapter {
+namespace {
+
+thread_local OpScope* current_scope = nullptr;
+
+}  // namespace
+
+Reservation admit_for(const Request& request, SessionState& session) {
+  try {
+    const CacheLock lock(session.cache());
+    return session.cache().reserve(request, session.memory().current_stream());
+  } catch (const OutOfMemory& error) {
+    throw_out_of_memory.load()(error);
+  }
+  return {};
+}
+
+OpScope::OpScope(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
+    : session_(session), op_(op), traits_(traits), outer_(current_scope) {
+  current_scope = this;
+}
+
+OpScope::~OpScope() {
+  current_scope = outer_;
+  release();
+}
+
+OpScope* OpScope::current() { return current_scope; }
+
+void OpScope::acquire(Arguments arguments) {
+  arguments_ = arguments;
+  session_.release_finished_work();
+  const StreamRef stream = session_.memory().current_stream();
+  const Request request = session_.must_predict() ? predict(arguments) : Request{.op = traits_.name};
+  try {
+    const CacheLock lock(session_.cache());
+    find_tensors(arguments, stream);
+    reserved_ = session_.cache().acquire(uses_, request, stream);
+    pinned_ = true;
+  } catch (const OutOfMemory& error) {
+    throw_out_of_memory.load()(error);
+  }
+}
+
+void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
+  learn();
+  const StreamRef stream = session_.memory().current_stream();
+  const CacheLock lock(session_.cache());
+  reserved_.release();
+  adopt(results, stream, nullptr);
+  session_.cache().release(uses_);
+  pinned_ = false;
+  session_.cache().settle(stream);
+}
+
+std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
+  const StreamRef stream = session_.memory().current_stream();
+  const CacheLock lock(session_.cache());
+  std::vector<Use> pins(uses_.begin(), uses_.end());
+  reserved_.release();
+  adopt(results, stream, &pins);
+  pinned_ = false;
+  return pins;
+}
+
+Reservation OpScope::admit(std::size_t bytes) {
+  if (reserved_.bytes() >= bytes) {
+    return reserved_.split(bytes);
+  }
+  Request request{.op = traits_.name, .new_bytes = bytes};
+  request.pinned_bytes = pinned_bytes();
+  request.allocated_bytes = allocated_bytes_;
+  try {
+    const CacheLock lock(session_.cache());
+    Reservation charge =
+        session_.cache().reserve(request, session_.memory().current_stream());
+    allocated_bytes_ += bytes;
+    return charge;
+  } catch (const OutOfMemory& error) {
+    // This allocation may be the first of several: name a budget that holds all results.
+    Shortage shortage = error.shortage();
+    current_scope = nullptr;  // what the shape rules allocate is not the operator's
+    const std::size_t least = request.pinned_bytes + output_bytes(op_, arguments_).value_or(0);
+    current_scope = this;
+    if (least > shortage.working_set) {
+      shortage.smallest_budget += least - shortage.working_set;
+      shortage.working_set = least;
+    }
+    throw_out_of_memory.load()(OutOfMemory(shortage));
+  }
+  return {};
+}
+
+void OpScope::find_tensors(Arguments arguments, StreamRef stream) {
+  for (const TensorArgument& argument : traits_.tensors) {
+    for_each_storage(arguments[argument.index], [&](c10::StorageImpl& storage, Adoption adoption) {
+      Tensor* tensor = adoption == Adoption::kAllowed
+                           ? session_.book().find_or_adopt(storage, session_.cache(), stream)
+                           : StorageBook::find(storage);
+      if (tensor != nullptr) {
+        uses_.push_back({tensor, argument.access});
+      } else if (adoption == Adoption::kForbidden) {
+        session_.book().note_unmanaged(storage);
+      }
+    });
+  }
+}
+
+std::size_t OpScope::pinned_bytes() {
+  if (!pinned_bytes_) {
+    std::unordered_set<const Tensor*> seen;
+    std::size_t bytes = 0;
+    for (const Use& use : uses_) {
+      bytes += seen.insert(use.tensor).second ? use.tensor->bytes : 0;
+    }
+    pinned_bytes_ = bytes;
+  }
+  return *pinned_bytes_;
+}
+
+Request OpScope::predict(Arguments arguments) {
+  WorkingSets& sets = session_.working_sets();
+  const WorkingSets::Key key = WorkingSets::key(op_, arguments);
+  if (const std::optional<NewBytes> known = sets.find(key)) {
+    predicted_ = *known;
+  } else {
+    predicted_ = sets.predict(op_, arguments);
+    measured_key_ = key;
+    allocated_before_ = sets.total_allocated();
+  }
+  Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
+  request.spare_bytes = predicted_.measured - std::min(predicted_.measured, predicted_.outputs);
+  return request;
+}
+
+void OpScope::learn() {
+  if (allocated_before_) {
+    const std::optional<std::uint64_t> after = session_.working_sets().total_allocated();
+    predicted_.measured = static_cast<std::size_t>(after.value_or(0) - *allocated_before_);
+    session_.working_sets().learn(measured_key_, predicted_);
+  }
+}
+
+void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
+                    StreamRef stream,
+                    std::vector<Use>* pinned) {
+  for (const c10::IValue& result : results) {
+    for_each_storage(result, [&](c10::StorageImpl& storage, Adoption adoption) {
+      if (adoption == Adoption::kForbidden) {
+        session_.book().note_unmanaged(storage);
+        return;
+      }
+      Tensor* tensor = session_.book().find_or_adopt(storage, session_.cache(), stream);
+      if (tensor != nullptr && pinned != nullptr) {
+        const Use use{tensor, AccessKind::kWrite};
+        static_cast<void>(session_.cache().acquire({&use, 1}, {.op = traits_.name}, stream));
+        pinned->push_back(use);
+      }
+    });
+  }
+}
+
+void OpScope::release() noexcept {
+  if (pinned_) {
+    const CacheLock lock(session_.cache());
+    session_.cache().release(uses_);
+    pinned_ = false;
+  }
+}
+
+}  // namespace headwater::adapter

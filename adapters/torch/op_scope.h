@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/SmallVector.h>
+
+#include "op_traits.h"
+#include "working_sets.h"
+
+namespace headwater::adapter {
+
+class SessionState;
+
+/// Charges bytes for a request, offloading for them. Throws PyTorch's kind of OutOfMemory.
+Reservation admit_for(const Request& request, SessionState& session);
+
+/// One operator under management: its tensors are on the device and pinned while this lives.
+/// For one thread; knows the operator that runs on it.
+class OpScope {
+ public:
+  OpScope(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits);
+  ~OpScope();
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+  OpScope(OpScope&&) = delete;
+  OpScope& operator=(OpScope&&) = delete;
+
+  /// The scope open on this thread, if any.
+  static OpScope* current();
+
+  /// Fetches and pins the tensors among the arguments.
+  void acquire(Arguments arguments);
+  /// Adopts the tensors among the results, unpins all and restores the budget.
+  void finish(c10::ArrayRef<c10::IValue> results);
+  /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
+  [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
+
+  /// Charges bytes the operator is about to allocate.
+  Reservation admit(std::size_t bytes);
+
+ private:
+  void find_tensors(Arguments arguments, StreamRef stream);
+  /// Bytes of the tensors the operator was given, each counted once.
+  std::size_t pinned_bytes();
+  Request predict(Arguments arguments);
+  void learn();
+  void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned);
+  void release() noexcept;
+
+  SessionState& session_;
+  const c10::OperatorHandle& op_;
+  const OpTraits& traits_;
+  OpScope* const outer_;
+  Arguments arguments_;
+  c10::SmallVector<Use, 16> uses_;
+  bool pinned_ = false;
+  Reservation reserved_;
+  std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
+  std::size_t allocated_bytes_ = 0;
+  // set while the operator is being measured
+  WorkingSets::Key measured_key_ = 0;
+  NewBytes predicted_;
+  std::optional<std::uint64_t> allocated_before_;
+};
+
+}  // namespace headwater::adapter

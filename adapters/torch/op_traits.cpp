@@ -1,0 +1,186 @@
+#include "op_traits.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string_view>
+#include <unordered_set>
+
+#include <ATen/core/function_schema.h>
+
+namespace headwater::adapter {
+namespace {
+
+using c10::DispatchKey;
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// Whether values of this type can carry tensors or storages.
+bool carries_tensors(const c10::TypePtr& type) {
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+    case c10::TypeKind::StorageType:
+    case c10::TypeKind::AnyType:
+      return true;
+    case c10::TypeKind::OptionalType:
+    case c10::TypeKind::ListType:
+    case c10::TypeKind::TupleType:
+    case c10::TypeKind::DictType:
+      return std::any_of(type->containedTypes().begin(),
+                         type->containedTypes().end(),
+                         carries_tensors);
+    default:
+      return false;
+  }
+}
+
+/// Operators that look at the shape of their first argument only.
+bool reads_shape_only(const std::string& name) {
+  static const std::unordered_set<std::string> kNames{
+      "aten::empty_like",   "aten::zeros_like",        "aten::ones_like",  "aten::full_like",
+      "aten::rand_like",    "aten::randn_like",        "aten::randint_like", "aten::new_empty",
+      "aten::new_empty_strided", "aten::new_full",     "aten::new_zeros",  "aten::new_ones"};
+  return kNames.contains(name);
+}
+
+/// Composite operators whose own code reads the bytes of an argument.
+bool reads_bytes_itself(const std::string& name) {
+  static const std::unordered_set<std::string> kNames{
+      "aten::tensor_split", "aten::_validate_sparse_coo_tensor_args"};
+  return kNames.contains(name);
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto reads_alias = [](const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && !argument.alias_info()->isWrite();
+  };
+  return !schema.returns().empty() &&
+         std::all_of(schema.returns().begin(), schema.returns().end(), reads_alias) &&
+         std::any_of(schema.arguments().begin(), schema.arguments().end(), reads_alias);
+}
+
+bool has_list(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.arguments().begin(),
+                     schema.arguments().end(),
+                     [](const c10::Argument& argument) {
+                       return argument.type()->kind() == c10::TypeKind::ListType &&
+                              carries_tensors(argument.type());
+                     });
+}
+
+OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string& name = schema.name();
+  const DispatchKey backend = c10::computeDispatchKey(std::nullopt, c10::kStrided, device);
+  if (name == "aten::record_stream") {
+    return OpPath::kRecordStream;
+  }
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+      !op.hasKernelForDispatchKey(backend) && !reads_bytes_itself(name)) {
+    return OpPath::kPassThrough;
+  }
+  if (is_view(schema)) {
+    return OpPath::kView;
+  }
+  if (starts_with(name, "c10d::") || starts_with(name, "_c10d_functional")) {
+    return OpPath::kCollective;
+  }
+  constexpr std::array<std::string_view, 3> kListOps{
+      "aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_"};
+  const bool list_op = std::any_of(kListOps.begin(), kListOps.end(), [&name](auto prefix) {
+    return starts_with(name, prefix);
+  });
+  return list_op && has_list(schema) ? OpPath::kList : OpPath::kManage;
+}
+
+AccessKind access_of(const c10::FunctionSchema& schema, std::uint16_t index) {
+  const c10::Argument& argument = schema.arguments()[index];
+  const bool marked = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  // Authors of operators outside PyTorch often leave the marks out.
+  const bool foreign = !starts_with(schema.name(), "aten::");
+  const auto entry = unmarked_writes().find(schema.name());
+  const bool listed =
+      entry != unmarked_writes().end() &&
+      std::find(entry->second.begin(), entry->second.end(), index) != entry->second.end();
+  return marked || foreign || listed ? AccessKind::kWrite : AccessKind::kRead;
+}
+
+/// A library of operators can be unloaded and another take its addresses.
+bool describes(const OpTraits& traits, const c10::FunctionSchema& schema) {
+  return traits.num_arguments == schema.arguments().size() &&
+         traits.num_returns == schema.returns().size() && traits.name == schema.name() &&
+         traits.overload == schema.overload_name();
+}
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> serial{0};
+  return ++serial;
+}
+
+/// One entry of a thread's direct-mapped memory of the table.
+struct Remembered {
+  const void* schema = nullptr;
+  std::uint64_t serial = 0;
+  const OpTraits* traits = nullptr;
+};
+
+}  // namespace
+
+const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes() {
+  static const std::map<std::string, std::vector<std::uint16_t>> kWrites{
+      {"aten::native_batch_norm", {3, 4}},        // running mean and variance
+      {"aten::cudnn_batch_norm", {3, 4}},
+      {"aten::miopen_batch_norm", {3, 4}},
+      {"aten::batch_norm_update_stats", {1, 2}},
+      {"aten::batch_norm_gather_stats", {3, 4}},
+      {"aten::batch_norm_gather_stats_with_counts", {3, 4}},
+  };
+  return kWrites;
+}
+
+OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
+  const c10::FunctionSchema& schema = op.schema();
+  OpTraits traits;
+  traits.path = path_of(op, device);
+  traits.name = schema.name();
+  traits.overload = schema.overload_name();
+  traits.num_arguments = schema.arguments().size();
+  traits.num_returns = schema.returns().size();
+  for (std::uint16_t i = 0; i < traits.num_arguments; ++i) {
+    const bool shape_only = i == 0 && reads_shape_only(traits.name);
+    if (!shape_only && carries_tensors(schema.arguments()[i].type())) {
+      traits.tensors.push_back({i, access_of(schema, i)});
+    }
+  }
+  return traits;
+}
+
+OpTable::OpTable(c10::DeviceType device) : device_(device), serial_(next_serial()) {}
+
+const OpTraits& OpTable::traits(const c10::OperatorHandle& op) {
+  constexpr std::size_t kRemembered = 1024;
+  thread_local std::array<Remembered, kRemembered> remembered{};
+  const c10::FunctionSchema& schema = op.schema();
+  Remembered& entry = remembered[(reinterpret_cast<std::uintptr_t>(&schema) >> 6) % kRemembered];
+  if (entry.schema != &schema || entry.serial != serial_ || !describes(*entry.traits, schema)) {
+    entry = {&schema, serial_, &look_up(op)};
+  }
+  return *entry.traits;
+}
+
+const OpTraits& OpTable::look_up(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const MutexLock lock(mutex_);
+  std::vector<std::unique_ptr<OpTraits>>& known = traits_[&schema];
+  for (const std::unique_ptr<OpTraits>& traits : known) {
+    if (describes(*traits, schema)) {
+      return *traits;
+    }
+  }
+  known.push_back(std::make_unique<OpTraits>(make_traits(op, device_)));
+  return *known.back();
+}
+
+}  // namespace headwater::adapter

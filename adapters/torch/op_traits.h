@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DeviceType.h>
+
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
+
+namespace headwater::adapter {
+
+/// How an operator is handled.
+enum class OpPath : unsigned char {
+  kPassThrough,   // only a composite kernel: its parts are handled instead
+  kView,          // makes new views and touches no bytes
+  kManage,        // fetch, run, adopt
+  kList,          // the same, over lists that can be cut into chunks
+  kRecordStream,  // meant for the allocator behind us
+  kCollective,    // works on after it returns
+};
+
+/// An argument that may carry tensors.
+struct TensorArgument {
+  std::uint16_t index = 0;
+  AccessKind access = AccessKind::kRead;
+};
+
+/// What the adapter needs to know of an operator, worked out once.
+struct OpTraits {
+  OpPath path = OpPath::kManage;
+  std::string name;      // "aten::mm"
+  std::string overload;  // "out"
+  std::size_t num_arguments = 0;
+  std::size_t num_returns = 0;
+  std::vector<TensorArgument> tensors;
+};
+
+/// Arguments that operators write although their schema does not say so, by operator name.
+/// tests/python/test_writes.py compares this with what the operators do.
+const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes();
+
+OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device);
+
+/// Traits of every operator seen, for one device type. Thread-safe; references stay valid.
+class OpTable {
+ public:
+  explicit OpTable(c10::DeviceType device);
+
+  const OpTraits& traits(const c10::OperatorHandle& op);
+
+ private:
+  const OpTraits& look_up(const c10::OperatorHandle& op) HEADWATER_EXCLUDES(mutex_);
+
+  const c10::DeviceType device_;
+  const std::uint64_t serial_;  // tells the tables of successive sessions apart
+  Mutex mutex_;
+  std::unordered_map<const void*, std::vector<std::unique_ptr<OpTraits>>> traits_
+      HEADWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace headwater::adapter

@@ -1,0 +1,62 @@
+#include "pending_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/ivalue_inl.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <torch/custom_class.h>
+
+namespace headwater::adapter {
+namespace {
+
+c10::IValue find_work(c10::ArrayRef<c10::IValue> results) {
+  for (const c10::IValue& result : results) {
+    if (result.isCustomClass()) {
+      return result;
+    }
+  }
+  return {};
+}
+
+bool completed(const c10::IValue& work) {
+  return work.toCustomClass<c10d::Work>()->isCompleted();
+}
+
+}  // namespace
+
+void PendingWork::add(c10::ArrayRef<c10::IValue> results, std::vector<Use> uses) {
+  const MutexLock lock(mutex_);
+  items_.push_back({find_work(results), std::move(uses)});
+  num_pending_.store(items_.size(), std::memory_order_relaxed);
+}
+
+std::vector<Use> PendingWork::take_finished() {
+  const MutexLock lock(mutex_);
+  return take_if([](const Item& item) { return !item.work.isNone() && completed(item.work); });
+}
+
+std::vector<Use> PendingWork::take_waited(const Tensor& waited_for) {
+  const MutexLock lock(mutex_);
+  return take_if([&waited_for](const Item& item) {
+    return item.work.isNone() &&
+           std::any_of(item.uses.begin(), item.uses.end(), [&waited_for](const Use& use) {
+             return use.tensor == &waited_for;
+           });
+  });
+}
+
+template <class Predicate>
+std::vector<Use> PendingWork::take_if(Predicate done) {
+  std::vector<Use> taken;
+  const auto rest = std::stable_partition(
+      items_.begin(), items_.end(), [&done](const Item& item) { return !done(item); });
+  for (auto item = rest; item != items_.end(); ++item) {
+    taken.insert(taken.end(), item->uses.begin(), item->uses.end());
+  }
+  items_.erase(rest, items_.end());
+  num_pending_.store(items_.size(), std::memory_order_relaxed);
+  return taken;
+}
+
+}  // namespace headwater::adapter

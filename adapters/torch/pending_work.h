@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
+
+namespace headwater::adapter {
+
+/// Tensors of collectives that go on after their operator has returned: pinned until the work
+/// is done. Thread-safe.
+class PendingWork {
+ public:
+  /// Takes over the pins of `uses`. The work is found among the results; a collective without one
+  /// is done when somebody waits for one of its tensors.
+  void add(c10::ArrayRef<c10::IValue> results, std::vector<Use> uses) HEADWATER_EXCLUDES(mutex_);
+  /// Tensors whose work has finished since: their pins are the caller's to release.
+  [[nodiscard]] std::vector<Use> take_finished() HEADWATER_EXCLUDES(mutex_);
+  /// The same for collectives that `waited_for` belongs to.
+  [[nodiscard]] std::vector<Use> take_waited(const Tensor& waited_for) HEADWATER_EXCLUDES(mutex_);
+
+  bool empty() const { return num_pending_.load(std::memory_order_relaxed) == 0; }
+
+ private:
+  struct Item {
+    c10::IValue work;  // none: ends with a wait
+    std::vector<Use> uses;
+  };
+
+  template <class Predicate>
+  std::vector<Use> take_if(Predicate done) HEADWATER_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  std::vector<Item> items_ HEADWATER_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> num_pending_{0};
+};
+
+}  // namespace headwater::adapter

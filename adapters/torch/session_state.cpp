@@ -1,0 +1,148 @@
+#include "session_state.h"
+
+#include <thread>
+#include <utility>
+
+#include "cache_lock.h"
+#include "headwater/device/cuda/cuda_device.h"
+#include "headwater/device/cuda/pinned_memory.h"
+#include "headwater/device/host/host_device.h"
+#include "headwater/device/host/pageable_memory.h"
+#include "op_scope.h"
+#include "tensor_walk.h"
+
+namespace headwater::adapter {
+
+Machine machine_for(c10::Device device) {
+  Machine machine;
+  if (device.is_cuda()) {
+    auto cuda = cuda::Device::create(device.index());
+    machine.host.push_back(std::make_unique<cuda::PinnedMemory>(cuda->context()));
+    machine.device = std::move(cuda);
+  } else {
+    machine.device = std::make_unique<host::Device>();
+  }
+  machine.host.push_back(std::make_unique<host::PageableMemory>());
+  return machine;
+}
+
+SessionState::SessionState(const Options& options, c10::Device device)
+    : memory_(device),
+      book_(memory_, options.min_tensor_bytes),
+      runtime_(options, machine_for(device), memory_, book_),
+      ops_(device.type()),
+      working_sets_(device) {}
+
+std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
+  std::vector<Pin> pins;
+  const CacheLock lock(cache());
+  for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
+    Tensor* managed = adoption == Adoption::kAllowed
+                          ? book_.find_or_adopt(storage, cache(), memory_.current_stream())
+                          : StorageBook::find(storage);
+    if (managed != nullptr) {
+      pins.push_back(cache().hold(*managed, memory_.current_stream()));
+    }
+  });
+  return pins;
+}
+
+std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
+  std::vector<Pin> pins;
+  const CacheLock lock(cache());
+  if (Tensor* managed = book_.find_or_adopt(storage, cache(), memory_.current_stream())) {
+    pins.push_back(cache().hold(*managed, memory_.current_stream()));
+  }
+  return pins;
+}
+
+void SessionState::hold_until_step_ends(c10::StorageImpl& storage) {
+  std::vector<Pin> pins = pin(storage);
+  const MutexLock lock(step_mutex_);
+  for (Pin& pin : pins) {
+    step_pins_.try_emplace(StorageBook::find(storage), std::move(pin));
+  }
+}
+
+void SessionState::hold_for_life(c10::StorageImpl& storage) {
+  const CacheLock lock(cache());
+  if (Tensor* managed = book_.find_or_adopt(storage, cache(), memory_.current_stream())) {
+    cache().hold_for_life(*managed, memory_.current_stream());
+  }
+}
+
+void SessionState::end_step() {
+  std::unordered_map<Tensor*, Pin> ended;
+  const MutexLock lock(step_mutex_);
+  ended.swap(step_pins_);
+}
+
+void SessionState::release_finished_work() {
+  if (!pending_work_.empty()) {
+    const std::vector<Use> finished = pending_work_.take_finished();
+    const CacheLock lock(cache());
+    cache().release(finished);
+  }
+}
+
+void SessionState::close() {
+  end_step();
+  release_finished_work();
+  for (;;) {
+    runtime_.close(memory_.current_stream());
+    if (runtime_.report().num_tensors == 0) {
+      return;
+    }
+    // Storages that other threads are freeing at this moment report to us yet.
+    std::this_thread::yield();
+  }
+}
+
+Reservation SessionState::admit(std::size_t bytes) {
+  if (OpScope* scope = OpScope::current()) {
+    return scope->admit(bytes);
+  }
+  return admit_for({.op = "allocation", .new_bytes = bytes}, *this);
+}
+
+SessionStats SessionState::stats() {
+  SessionStats stats;
+  static_cast<Report&>(stats) = runtime_.report();
+  stats.num_ops = num_ops_.load();
+  stats.num_chunked_ops = num_chunked_ops_.load();
+  stats.unmanaged_bytes = book_.unmanaged_bytes();
+  return stats;
+}
+
+namespace {
+
+/// Context of an alias: the hold, and the storage whose bytes it shows.
+struct AliasContext {
+  Hold hold;
+  c10::Storage storage;
+};
+
+void free_alias(void* context) { delete static_cast<AliasContext*>(context); }
+
+}  // namespace
+
+at::Tensor held_alias(const at::Tensor& tensor, const std::shared_ptr<SessionState>& session) {
+  std::vector<Pin> pins = session->pin(tensor);
+  if (pins.empty()) {
+    return tensor;
+  }
+  const c10::Storage& source = tensor.storage();
+  auto* context = new AliasContext{Hold(session, std::move(pins)), source};
+  c10::DataPtr bytes(source.mutable_data(), context, &free_alias, source.device());
+  c10::Storage storage(
+      c10::Storage::use_byte_size_t(), source.nbytes(), std::move(bytes), nullptr, false);
+  at::Tensor alias = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), tensor.key_set(), tensor.dtype());
+  c10::TensorImpl* impl = alias.unsafeGetTensorImpl();
+  impl->set_storage_offset(tensor.storage_offset());
+  impl->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  alias.set_requires_grad(tensor.requires_grad());
+  return alias;
+}
+
+}  // namespace headwater::adapter

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "charging_allocator.h"
+#include "headwater/runtime/runtime.h"
+#include "headwater/torch.h"
+#include "op_traits.h"
+#include "pending_work.h"
+#include "storage_book.h"
+#include "torch_memory.h"
+#include "working_sets.h"
+
+namespace headwater::adapter {
+
+/// The device and the host memory behind it.
+Machine machine_for(c10::Device device);
+
+/// Everything one session owns, wired in construction order. Holds and charged blocks keep it
+/// alive after the session has closed. Thread-safe.
+class SessionState final : public AllocationGate {
+ public:
+  SessionState(const Options& options, c10::Device device);
+
+  /// Pins every storage of the tensor; counts as a write.
+  std::vector<Pin> pin(const at::Tensor& tensor);
+  std::vector<Pin> pin(c10::StorageImpl& storage);
+  /// Keeps the storage on the device until the step ends, or for the rest of its life.
+  void hold_until_step_ends(c10::StorageImpl& storage);
+  void hold_for_life(c10::StorageImpl& storage);
+  void end_step();
+  /// Unpins what finished collectives have left pinned.
+  void release_finished_work();
+  /// Drops all holds it keeps itself and returns every tensor to its storage.
+  void close();
+
+  Reservation admit(std::size_t bytes) override;
+  std::size_t smallest_charged() const override { return runtime_.options().min_tensor_bytes; }
+  SessionStats stats();
+
+  c10::Device device() const { return memory_.device(); }
+  TorchMemory& memory() { return memory_; }
+  StorageBook& book() { return book_; }
+  Runtime& runtime() { return runtime_; }
+  TensorCache& cache() { return runtime_.cache(); }
+  OpTable& ops() { return ops_; }
+  WorkingSets& working_sets() { return working_sets_; }
+  PendingWork& pending_work() { return pending_work_; }
+
+  /// Whether room for an operator's results must be made before it runs. On the CPU the allocator
+  /// asks when they are allocated; elsewhere there is nobody to ask, so they are predicted once
+  /// the device is half full.
+  bool must_predict() {
+    return !device().is_cpu() && 2 * runtime_.budget().used() > runtime_.budget().limit();
+  }
+
+  void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
+  void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  TorchMemory memory_;
+  StorageBook book_;
+  Runtime runtime_;
+  OpTable ops_;
+  WorkingSets working_sets_;
+  PendingWork pending_work_;
+  Mutex step_mutex_;
+  std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
+  std::atomic<std::uint64_t> num_ops_{0};
+  std::atomic<std::uint64_t> num_chunked_ops_{0};
+};
+
+/// A tensor over the same bytes that owns a hold on them: exported as an array or a capsule, it
+/// keeps them in place for as long as anybody refers to it.
+at::Tensor held_alias(const at::Tensor& tensor, const std::shared_ptr<SessionState>& session);
+
+}  // namespace headwater::adapter

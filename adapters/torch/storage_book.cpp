@@ -1,0 +1,161 @@
+#include "storage_book.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "cache_lock.h"
+#include "charging_allocator.h"
+#include "headwater/base/check.h"
+
+namespace headwater::adapter {
+namespace {
+
+std::atomic<TensorCache*> reporting_to{nullptr};
+
+/// Deleter of managed storages.
+void free_managed(void* context) {
+  TensorCache& cache = *reporting_to.load();
+  Buffer freed;
+  const CacheLock lock(cache);
+  freed = cache.forget(*static_cast<Tensor*>(context));
+}
+
+/// See Note [Moving the bytes of a storage].
+void point_at(c10::DataPtr& pointer, void* address) {
+  *reinterpret_cast<void**>(&pointer) = address;
+}
+
+void check_layout() {
+  int first = 0;
+  int second = 0;
+  c10::DataPtr pointer(&first, c10::Device(c10::kCPU));
+  point_at(pointer, &second);
+  HEADWATER_CHECK(pointer.get() == &second);
+}
+
+template <class Storage>
+concept CanForbidAccess = requires(Storage& storage) {
+  storage.clear_data_ptr_access_error_msg_();
+};
+
+/// While bytes are away, C++ code that asks for their address gets an exception where PyTorch can
+/// take it back (since 2.13), and a null address before.
+template <class Storage>
+void set_access(Storage& storage, bool allowed) {
+  if constexpr (CanForbidAccess<Storage>) {
+    if (allowed) {
+      storage.clear_data_ptr_access_error_msg_();
+    } else {
+      storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
+          "Headwater has moved the bytes of this tensor off the device: something asked for their "
+          "address outside an operator. Call headwater.hold(tensor) before.");
+    }
+  }
+}
+
+std::vector<c10::DeleterFnPtr> deleters_of(c10::Allocator& allocator, c10::Device device) {
+  std::vector<c10::DeleterFnPtr> deleters;
+  if (const c10::DeleterFnPtr own = allocator.raw_deleter()) {
+    deleters.push_back(own);
+  }
+  if (device.is_cpu()) {
+    deleters.push_back(ChargingAllocator::deleter());
+  }
+  return deleters;
+}
+
+}  // namespace
+
+StorageBook::StorageBook(TorchMemory& memory, std::size_t min_tensor_bytes)
+    : memory_(memory),
+      min_tensor_bytes_(std::max<std::size_t>(min_tensor_bytes, 1)),
+      own_deleters_(deleters_of(memory.allocator(), memory.device())) {
+  check_layout();
+}
+
+void StorageBook::set_reporting_to(TensorCache* cache) { reporting_to.store(cache); }
+
+Tensor* StorageBook::find(const c10::StorageImpl& storage) {
+  const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
+  return pointer.get_deleter() == &free_managed ? static_cast<Tensor*>(pointer.get_context())
+                                                : nullptr;
+}
+
+Tensor* StorageBook::find_or_adopt(c10::StorageImpl& storage,
+                                   TensorCache& cache,
+                                   StreamRef stream) {
+  if (Tensor* known = find(storage)) {
+    return known;
+  }
+  const c10::DataPtr& pointer = storage._mutable_data_ptr_no_checks();
+  if (pointer.get() == nullptr || pointer.device() != memory_.device() ||
+      storage.nbytes() < min_tensor_bytes_) {
+    return nullptr;
+  }
+  if (!adoptable(storage)) {
+    note_unmanaged(storage);
+    return nullptr;
+  }
+  const std::size_t bytes = storage.nbytes();
+  c10::DataPtr& slot = storage._mutable_data_ptr_no_checks();
+  void* address = slot.get();
+  Reservation charge = ChargingAllocator::take_charge(slot);
+  Buffer buffer = to_buffer(std::move(slot), bytes);
+  Tensor& tensor = cache.adopt(std::move(buffer), std::move(charge), &storage, stream);
+  slot = c10::DataPtr(address, &tensor, &free_managed, memory_.device());
+  return &tensor;
+}
+
+void StorageBook::note_unmanaged(c10::StorageImpl& storage) {
+  const MutexLock lock(mutex_);
+  if (!unmanaged_.contains(&storage)) {
+    c10::raw::weak_intrusive_ptr::incref(&storage);
+    unmanaged_.emplace(&storage,
+                       c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage));
+  }
+}
+
+std::size_t StorageBook::unmanaged_bytes() {
+  const MutexLock lock(mutex_);
+  std::erase_if(unmanaged_, [](const auto& entry) { return entry.second.expired(); });
+  std::size_t bytes = 0;
+  for (const auto& [storage, weak] : unmanaged_) {
+    // One that has been adopted since, after PyTorch replaced its bytes, no longer counts.
+    bytes += find(*storage) == nullptr ? storage->nbytes() : 0;
+  }
+  return bytes;
+}
+
+void StorageBook::on_move(const Tensor& tensor) noexcept {
+  auto& storage = *static_cast<c10::StorageImpl*>(tensor.owner);
+  point_at(storage._mutable_data_ptr_no_checks(), tensor.device.data());
+  set_access(storage, static_cast<bool>(tensor.device));
+}
+
+bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
+  auto* storage = static_cast<c10::StorageImpl*>(tensor.owner);
+  auto weak = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(storage);
+  c10::intrusive_ptr<c10::StorageImpl> alive = weak.lock();
+  weak.release();
+  if (!alive) {
+    return false;
+  }
+  c10::DataPtr& slot = storage->_mutable_data_ptr_no_checks();
+  slot.release_context();
+  slot = to_data_ptr(std::move(buffer), memory_.device());
+  return true;
+}
+
+bool StorageBook::adoptable(const c10::StorageImpl& storage) const {
+  const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
+  // PyTorch marks a storage so once an array over its bytes has been handed out.
+  if (!storage.resizable()) {
+    return false;
+  }
+  return std::find(own_deleters_.begin(), own_deleters_.end(), pointer.get_deleter()) !=
+         own_deleters_.end();
+}
+
+}  // namespace headwater::adapter

@@ -1,0 +1,164 @@
+#include "working_sets.h"
+
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "dispatch_key.h"
+#include "tensor_walk.h"
+
+namespace headwater::adapter {
+namespace {
+
+at::Tensor without_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    return tensor;
+  }
+  return at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+}
+
+c10::IValue without_bytes(const c10::IValue& value) {
+  if (value.isTensor()) {
+    return without_bytes(value.toTensor());
+  }
+  if (value.isDevice()) {
+    return c10::Device(c10::kMeta);
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      list.push_back(without_bytes(tensor));
+    }
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue& element : value.toListRef()) {
+      list.push_back(element.isTensor()
+                         ? std::optional<at::Tensor>(without_bytes(element.toTensor()))
+                         : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+void add_bytes(const c10::IValue& value,
+               std::unordered_set<const c10::StorageImpl*>& seen,
+               std::size_t& bytes) {
+  for_each_storage(value, [&seen, &bytes](c10::StorageImpl& storage, Adoption) {
+    if (seen.insert(&storage).second) {
+      bytes += storage.nbytes();
+    }
+  });
+}
+
+WorkingSets::Key mix(WorkingSets::Key key, std::uint64_t value) {
+  key ^= value + 0x9e3779b97f4a7c15U + (key << 6) + (key >> 2);
+  return key * 0xff51afd7ed558ccdU;
+}
+
+WorkingSets::Key mix_tensor(WorkingSets::Key key, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return mix(key, 1);
+  }
+  key = mix(key, static_cast<std::uint64_t>(tensor.scalar_type()));
+  if (tensor.layout() != c10::kStrided || tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
+    return key;
+  }
+  for (const std::int64_t size : tensor.sizes()) {
+    key = mix(key, static_cast<std::uint64_t>(size));
+  }
+  return tensor.is_contiguous() ? key : mix(key, 2);
+}
+
+WorkingSets::Key mix_value(WorkingSets::Key key, const c10::IValue& value) {
+  if (value.isTensor()) {
+    return mix_tensor(key, value.toTensor());
+  }
+  if (value.isInt()) {
+    return mix(key, static_cast<std::uint64_t>(value.toInt()));
+  }
+  if (value.isBool()) {
+    return mix(key, value.toBool() ? 3 : 4);
+  }
+  if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      key = mix_value(key, element);
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
+std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op,
+                                        Arguments arguments) {
+  const c10::impl::ExcludeDispatchKeyGuard below(
+      c10::autograd_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView) |
+      c10::autocast_dispatch_keyset | c10::DispatchKeySet(kInterceptKey) |
+      c10::python_ks | c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot));
+  try {
+    torch::jit::Stack stack;
+    std::unordered_set<const c10::StorageImpl*> given;
+    std::size_t ignored = 0;
+    for (const c10::IValue& argument : arguments) {
+      stack.push_back(without_bytes(argument));
+      add_bytes(stack.back(), given, ignored);
+    }
+    const torch::jit::Stack keep = stack;
+    op.callBoxed(&stack);
+    std::size_t bytes = 0;
+    for (const c10::IValue& result : stack) {
+      add_bytes(result, given, bytes);
+    }
+    return bytes;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+WorkingSets::Key WorkingSets::key(const c10::OperatorHandle& op, Arguments arguments) {
+  Key key = reinterpret_cast<std::uintptr_t>(&op.schema());
+  for (const c10::IValue& argument : arguments) {
+    key = mix_value(key, argument);
+  }
+  return key;
+}
+
+std::optional<NewBytes> WorkingSets::find(Key key) {
+  const MutexLock lock(mutex_);
+  const auto entry = known_.find(key);
+  return entry == known_.end() ? std::nullopt : std::optional(entry->second);
+}
+
+NewBytes WorkingSets::predict(const c10::OperatorHandle& op, Arguments arguments) const {
+  return {.outputs = output_bytes(op, arguments).value_or(0), .measured = 0};
+}
+
+void WorkingSets::learn(Key key, NewBytes bytes) {
+  constexpr std::size_t kMostKnown = 1 << 16;
+  const MutexLock lock(mutex_);
+  if (known_.size() >= kMostKnown) {
+    known_.clear();
+  }
+  known_.insert_or_assign(key, bytes);
+}
+
+std::optional<std::uint64_t> WorkingSets::total_allocated() const {
+  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device_.type()));
+  if (allocator == nullptr) {
+    return std::nullopt;
+  }
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return static_cast<std::uint64_t>(
+      allocator->getDeviceStats(device_.index()).allocated_bytes.at(kAll).allocated);
+}
+
+}  // namespace headwater::adapter

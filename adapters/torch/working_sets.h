@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/Device.h>
+#include <c10/util/ArrayRef.h>
+
+#include "headwater/base/mutex.h"
+
+namespace headwater::adapter {
+
+/// Device bytes an operator allocates, beyond its arguments.
+struct NewBytes {
+  std::size_t outputs = 0;  // known from shapes alone
+  std::size_t measured = 0; // all it allocated when it last ran on such arguments
+};
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+/// Bytes of the results, found by running the operator on tensors without bytes; empty where that
+/// is not possible (results that depend on values, operators without a shape rule).
+std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments arguments);
+
+/// What operators need, by operator and shapes: predicted at first sight, measured from then on.
+/// Thread-safe.
+class WorkingSets {
+ public:
+  using Key = std::uint64_t;
+
+  explicit WorkingSets(c10::Device device) : device_(device) {}
+
+  static Key key(const c10::OperatorHandle& op, Arguments arguments);
+
+  /// Nothing when the operator has not run on such shapes yet.
+  std::optional<NewBytes> find(Key key) HEADWATER_EXCLUDES(mutex_);
+  NewBytes predict(const c10::OperatorHandle& op, Arguments arguments) const;
+  void learn(Key key, NewBytes bytes) HEADWATER_EXCLUDES(mutex_);
+
+  /// All bytes the device's allocator has handed out so far, or nothing if it keeps no count.
+  std::optional<std::uint64_t> total_allocated() const;
+
+ private:
+  const c10::Device device_;
+  Mutex mutex_;
+  std::unordered_map<Key, NewBytes> known_ HEADWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace headwater::adapter

@@ -1,0 +1,229 @@
+"""What Headwater costs: step time with an ample budget, and step time, peak and bits at 40 %.
+
+Plain and managed blocks of steps take turns in one process, on one training, so that both see the
+same clocks and the same data. Run on a GPU; ``--device cpu --tiny`` tries the program out.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Read at first use: makes matrix products on a GPU repeatable, so that bits can be compared.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import argparse
+import gc
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import headwater
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.train.workloads import NAMES, Workload, make_workload
+
+SHARE = 0.4
+
+
+class Clock:
+    """Times blocks of steps with the device drained at both ends."""
+
+    def __init__(self, device: str, steps: int) -> None:
+        self.device, self.steps = device, steps
+
+    def block(self, workload: Workload, first: int) -> float:
+        """Seconds a step, over one block that starts at step number ``first``."""
+        self._drain()
+        start = time.perf_counter()
+        for step in range(first, first + self.steps):
+            workload.step(step)
+        self._drain()
+        return (time.perf_counter() - start) / self.steps
+
+    def _drain(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def managed(budget: int, device: str) -> AbstractContextManager[Any]:
+    return headwater.budget(budget, device=device)
+
+
+def ample_budget(device: str) -> int:
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[1] * 0.9)
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def summary(seconds: list[float]) -> dict[str, float]:
+    return {
+        "median_ms": statistics.median(seconds) * 1e3,
+        "lowest_ms": min(seconds) * 1e3,
+        "highest_ms": max(seconds) * 1e3,
+    }
+
+
+def measure_overhead(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Step time plain and with a budget that never binds, block after block in turn.
+
+    Which of the two goes first alternates from pair to pair, so that drift favours neither.
+    """
+    workload = make_workload(name, options.device, options.tiny)
+    clock = Clock(options.device, options.block_steps)
+    modes: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+        "plain": nullcontext,
+        "headwater": lambda: managed(ample_budget(options.device), options.device),
+    }
+    seconds: dict[str, list[float]] = {mode: [] for mode in modes}
+    moved = 0
+    for pair in range(options.blocks):
+        for mode in list(modes)[:: 1 if pair % 2 == 0 else -1]:
+            with modes[mode]():
+                clock.block(workload, 0)
+                seconds[mode].append(clock.block(workload, pair * options.block_steps))
+                if mode == "headwater":
+                    moved += headwater.stats().bytes_offloaded
+    pairs = zip(seconds["headwater"], seconds["plain"], strict=True)
+    ratios = [ours / plain - 1 for ours, plain in pairs]
+    return {
+        "plain": summary(seconds["plain"]),
+        "headwater": summary(seconds["headwater"]),
+        "overhead_percent": statistics.median(ratios) * 100,
+        "overhead_percent_each_pair": [ratio * 100 for ratio in ratios],
+        "bytes_offloaded": moved,
+    }
+
+
+def measure_run(name: str, budget: int | None, options: argparse.Namespace) -> dict[str, Any]:
+    """A training from scratch: losses as hexadecimal, peak, seconds a step."""
+    gc.collect()
+    cuda = options.device == "cuda"
+    base = 0
+    if cuda:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        base = torch.cuda.memory_allocated()
+    with nullcontext() if budget is None else managed(budget, options.device):
+        workload = make_workload(name, options.device, options.tiny)
+        losses = [workload.step(step).item().hex() for step in range(2)]
+        start = time.perf_counter()
+        losses += [workload.step(step).item().hex() for step in range(2, options.steps)]
+        seconds = (time.perf_counter() - start) / (options.steps - 2)
+        stats = {} if budget is None else headwater.stats().as_dict()
+        peak = torch.cuda.max_memory_allocated() - base if cuda else stats.get("peak_bytes", 0)
+    return {"losses": losses, "peak_bytes": peak, "step_ms": seconds * 1e3, "stats": stats}
+
+
+def measure_pressure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """At 40 % of the plain peak: bits under deterministic algorithms, then time without them."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        plain = measure_run(name, None, options)
+        again = measure_run(name, None, options)
+        roomy = measure_run(name, ample_budget(options.device), options)
+        budget = int((plain["peak_bytes"] or roomy["peak_bytes"]) * SHARE)
+        tight = measure_run(name, budget, options)
+    except headwater.OutOfMemory as error:
+        return {"error": str(error)}
+    finally:
+        torch.use_deterministic_algorithms(False)
+    fast_plain = measure_run(name, None, options)
+    fast_tight = measure_run(name, budget, options)
+    return {
+        "budget_bytes": budget,
+        "plain_peak_bytes": plain["peak_bytes"] or roomy["peak_bytes"],
+        "peak_bytes": tight["peak_bytes"],
+        "peak_over_budget": tight["peak_bytes"] / budget,
+        "plain_repeats_itself": plain["losses"] == again["losses"],
+        "same_losses": plain["losses"] == tight["losses"] == roomy["losses"],
+        "losses": tight["losses"],
+        "plain_step_ms": fast_plain["step_ms"],
+        "step_ms": fast_tight["step_ms"],
+        "stats": fast_tight["stats"],
+    }
+
+
+def commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def print_overhead(name: str, result: dict[str, Any]) -> None:
+    plain, ours = result["plain"], result["headwater"]
+    print(
+        f"{name:12s} ample: plain {plain['median_ms']:8.2f} ms "
+        f"({plain['lowest_ms']:.2f} to {plain['highest_ms']:.2f}), "
+        f"headwater {ours['median_ms']:8.2f} ms "
+        f"({ours['lowest_ms']:.2f} to {ours['highest_ms']:.2f}), "
+        f"{result['overhead_percent']:+.2f} %",
+        flush=True,
+    )
+
+
+def print_pressure(name: str, result: dict[str, Any]) -> None:
+    if "error" in result:
+        print(f"{name:12s} {SHARE:.0%}: {result['error']}", flush=True)
+        return
+    print(
+        f"{name:12s} {SHARE:.0%}: budget {result['budget_bytes'] / 2**20:.0f} MiB, "
+        f"peak {result['peak_bytes'] / 2**20:.0f} MiB ({result['peak_over_budget']:.3f} x), "
+        f"step {result['step_ms']:.1f} ms (plain {result['plain_step_ms']:.1f}), "
+        f"same losses: {'yes' if result['same_losses'] else 'NO'}"
+        f"{'' if result['plain_repeats_itself'] else ' (plain differs from itself)'}",
+        flush=True,
+    )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="sizes for a CPU")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter blocks")
+    parser.add_argument("--workloads", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--skip-pressure", action="store_true", help="ample budget only")
+    parser.add_argument("--out", type=Path, default=Path("overhead.json"))
+    arguments = parser.parse_args()
+    arguments.blocks = 3 if arguments.quick else 7
+    arguments.block_steps = 3 if arguments.quick else 10
+    arguments.steps = 4 if arguments.quick else 6
+    return arguments
+
+
+def main() -> int:
+    options = parse_arguments()
+    cuda = options.device == "cuda"
+    report: dict[str, Any] = {
+        "commit": commit(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if cuda else platform.processor() or "CPU",
+        "options": {key: str(value) for key, value in vars(options).items()},
+        "results": {},
+    }
+    same = True
+    for name in options.workloads:
+        result = report["results"][name] = {"ample": measure_overhead(name, options)}
+        print_overhead(name, result["ample"])
+        if not options.skip_pressure:
+            result["pressure"] = measure_pressure(name, options)
+            print_pressure(name, result["pressure"])
+            same = same and result["pressure"].get("same_losses", False)
+        # Written after every workload, so that a run cut short leaves what it had.
+        options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Options: what may be passed to ``enable`` or set in the environment, and how it is read."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Budget = int | float | str
+Size = int | str
+
+LOG_LEVELS = ("debug", "info", "warning", "error", "off")
+MINIMUM = 0  # how the compiled module spells budget="minimum"
+WHOLE_HOST = 0  # how it spells an unlimited host_budget
+_AUTO_SHARE = 0.9
+_LARGEST = 2**63
+_UNITS = {
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
+}
+_SIZE_FORMS = "an int of bytes or a text such as '512MiB', '10GiB' or '1.5GB'"
+_BUDGET_FORMS = f"{_SIZE_FORMS}, a fraction of the device such as 0.5, 'auto' or 'minimum'"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options as the user gave them.
+
+    An explicit argument wins over its environment variable, which wins over the default.
+
+    >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
+    Options(budget='2GiB', device=None, host_budget=None, min_tensor_bytes=4096, log_level='info')
+    """
+
+    budget: Budget = "auto"
+    device: str | None = None  # None: the current GPU, or the CPU where there is none
+    host_budget: Size | None = None  # None: as much as the machine has
+    min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
+    log_level: str = "warning"
+
+    @classmethod
+    def gather(
+        cls, arguments: Mapping[str, object], environment: Mapping[str, str] = os.environ
+    ) -> Options:
+        """Joins explicit arguments (None: not given) with the environment."""
+        chosen: dict[str, object] = {
+            field: environment[variable]
+            for field, variable in VARIABLES.items()
+            if environment.get(variable)
+        }
+        chosen.update({field: value for field, value in arguments.items() if value is not None})
+        return cls(**chosen)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        if self.log_level not in LOG_LEVELS:
+            raise ValueError(
+                f"Unknown log level. Use one of {', '.join(LOG_LEVELS)}: got {self.log_level!r}"
+            )
+
+
+VARIABLES = {
+    "budget": "HEADWATER_BUDGET",
+    "device": "HEADWATER_DEVICE",
+    "host_budget": "HEADWATER_HOST_BUDGET",
+    "min_tensor_bytes": "HEADWATER_MIN_TENSOR_BYTES",
+    "log_level": "HEADWATER_LOG",
+}
+
+
+def disabled_by_environment(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tells whether ``HEADWATER_DISABLE`` turns everything off.
+
+    >>> disabled_by_environment({"HEADWATER_DISABLE": "1"})
+    True
+    """
+    value = environment.get("HEADWATER_DISABLE", "")
+    return value.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def parse_size(value: Size, name: str = "size") -> int:
+    """Reads a positive number of bytes.
+
+    >>> parse_size("1.5 KiB")
+    1536
+    """
+    if isinstance(value, str):
+        return _positive(_parse_text(value, name, _SIZE_FORMS), value, name)
+    return _positive(_parse_int(value, name, _SIZE_FORMS), value, name)
+
+
+def parse_budget(
+    value: Budget, device: str, total_bytes: int, free_bytes: Callable[[], int]
+) -> int:
+    """Reads a budget for a device and returns its bytes, or MINIMUM.
+
+    ``free_bytes`` is asked only for "auto".
+
+    >>> parse_budget(0.5, "cpu", total_bytes=4096, free_bytes=lambda: 0)
+    2048
+    """
+    text = value.strip().lower() if isinstance(value, str) else None
+    if text == "minimum":
+        return MINIMUM
+    if text == "auto":
+        return max(1, min(total_bytes, int(free_bytes() * _AUTO_SHARE)))
+    if text is not None and re.fullmatch(r"[+-]?\d*\.\d+", text):
+        return _parse_fraction(float(text), total_bytes)
+    if isinstance(value, float):
+        return _parse_fraction(value, total_bytes)
+    if isinstance(value, str):
+        read = _parse_text(value, "budget", _BUDGET_FORMS)
+    else:
+        read = _parse_int(value, "budget", _BUDGET_FORMS)
+    asked = _positive(read, value, "budget")
+    if asked > total_bytes:
+        raise ValueError(
+            "Budget is above the device's memory. Ask for less: "
+            f"asked {format_bytes(asked)}, {device} has {format_bytes(total_bytes)}"
+        )
+    return asked
+
+
+def format_bytes(size: int) -> str:
+    """Prints a size in the largest unit that keeps it at or above one.
+
+    >>> format_bytes(1536)
+    '1.5 KiB'
+    """
+    scaled, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if scaled < 1024:
+            break
+        scaled, unit = scaled / 1024, larger
+    return f"{scaled:.4g} {unit}"
+
+
+def _parse_fraction(fraction: float, total_bytes: int) -> int:
+    if math.isnan(fraction) or not 0 < fraction <= 1:
+        raise ValueError(
+            "A budget given as a float is a fraction of the device, above 0 and at most 1. "
+            f"Write bytes as an int: got {fraction}"
+        )
+    return max(1, int(total_bytes * fraction))
+
+
+def _parse_text(text: str, name: str, forms: str) -> int:
+    found = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or (found[2] or "b") not in _UNITS:
+        raise ValueError(f"Cannot read {name}. Write {forms}: got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2]]) if found[2] else int(float(found[1]))
+
+
+def _parse_int(value: object, name: str, forms: str) -> int:
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ValueError(f"Cannot read {name}. Write {forms}: got {value!r}")
+
+
+def _positive(size: int, value: object, name: str) -> int:
+    if not 0 < size < _LARGEST:
+        raise ValueError(
+            f"The {name} must be at least 1 byte and less than 2**63 bytes: got {value!r}"
+        )
+    return size

@@ -1,0 +1,35 @@
+"""What Headwater did, as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Numbers since ``enable`` (the peak: since ``reset_peak_stats``). All zero if never enabled.
+
+    >>> Stats(budget_bytes=1024).as_dict()["budget_bytes"]
+    1024
+    """
+
+    budget_bytes: int = 0  # the limit in force
+    resident_bytes: int = 0  # managed bytes on the device now
+    peak_bytes: int = 0  # most managed bytes on the device at once
+    managed_bytes: int = 0  # bytes of all managed tensors, on the device or not
+    pinned_bytes: int = 0  # bytes that may not leave the device now
+    unmanaged_bytes: int = 0  # device bytes seen in operators but left alone
+    host_bytes: int = 0  # host memory that holds offloaded tensors
+    bytes_offloaded: int = 0  # copied from the device
+    bytes_fetched: int = 0  # copied back to it
+    stall_seconds: float = 0.0  # time operators waited for moves
+    num_ops: int = 0
+    num_tensors: int = 0
+    num_offloads: int = 0
+    num_fetches: int = 0
+    num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current
+    num_chunked_ops: int = 0  # list operators run in chunks that fit
+
+    def as_dict(self) -> dict[str, int | float]:
+        """Returns the fields by name, ready for a log or a JSON file."""
+        return asdict(self)

@@ -1,0 +1,277 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Storage.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "cache_lock.h"
+#include "headwater/torch.h"
+#include "interceptor.h"
+#include "out_of_memory.h"
+#include "session_state.h"
+#include "storage_book.h"
+#include "thread_attach.h"
+
+namespace py = pybind11;
+
+namespace headwater::python {
+namespace {
+
+using adapter::SessionState;
+
+std::unique_ptr<Session>& session() {
+  static std::unique_ptr<Session> open;
+  return open;
+}
+
+Session& open_session() {
+  if (!session()) {
+    throw Error("Headwater is not enabled. Call headwater.enable() first.");
+  }
+  return *session();
+}
+
+SessionState* state() { return session() ? session()->state().get() : nullptr; }
+
+c10::StorageImpl* storage_of(const py::handle& object) {
+  if (THPVariable_Check(object.ptr())) {
+    const at::Tensor& tensor = THPVariable_Unpack(object.ptr());
+    return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  }
+  if (THPStorage_Check(object.ptr())) {
+    return THPStorage_Unpack(object.ptr()).unsafeGetStorageImpl();
+  }
+  throw py::type_error("expected a tensor or an untyped storage");
+}
+
+Hold hold(const py::handle& object) {
+  if (state() == nullptr) {
+    return {};
+  }
+  if (THPVariable_Check(object.ptr())) {
+    const at::Tensor tensor = THPVariable_Unpack(object.ptr());
+    const py::gil_scoped_release no_gil;
+    return session()->hold(tensor);
+  }
+  c10::StorageImpl* storage = storage_of(object);
+  const py::gil_scoped_release no_gil;
+  return {session()->state(), state()->pin(*storage)};
+}
+
+/// Holds the tensors of a compiled graph, which reads and writes raw pointers, and keeps its
+/// operators out of management while it runs.
+class CompiledCall {
+ public:
+  explicit CompiledCall(std::vector<at::Tensor> tensors) : tensors_(std::move(tensors)) {}
+
+  void enter() {
+    if (session()) {
+      for (const at::Tensor& tensor : tensors_) {
+        holds_.push_back(session()->hold(tensor));
+      }
+    }
+    tensors_.clear();
+    was_attached_ = adapter::thread_is_attached();
+    adapter::detach_thread();
+  }
+  void exit() {
+    if (was_attached_) {
+      adapter::attach_thread();
+    }
+    holds_.clear();
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::vector<Hold> holds_;
+  bool was_attached_ = false;
+};
+
+PyObject* out_of_memory_type = nullptr;
+
+[[noreturn]] void raise_out_of_memory(const OutOfMemory& error) {
+  const py::gil_scoped_acquire gil;
+  const Shortage& why = error.shortage();
+  const py::object raised =
+      py::reinterpret_borrow<py::object>(out_of_memory_type)(
+          error.what(), why.op, why.working_set, why.budget, why.pinned, why.smallest_budget);
+  PyErr_SetObject(out_of_memory_type, raised.ptr());
+  python_error persistent;
+  persistent.persist();
+  throw persistent;
+}
+
+void wait_without_gil(Mutex& mutex) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const py::gil_scoped_release no_gil;
+    mutex.lock();
+  } else {
+    mutex.lock();
+  }
+}
+
+py::dict stats() {
+  const SessionStats s = session() ? session()->stats() : SessionStats{};
+  py::dict d;
+  d["budget_bytes"] = s.budget_bytes;
+  d["resident_bytes"] = s.resident_bytes;
+  d["peak_bytes"] = s.peak_bytes;
+  d["managed_bytes"] = s.managed_bytes;
+  d["pinned_bytes"] = s.pinned_bytes;
+  d["host_bytes"] = s.host_bytes;
+  d["unmanaged_bytes"] = s.unmanaged_bytes;
+  d["bytes_offloaded"] = s.moves.bytes_offloaded;
+  d["bytes_fetched"] = s.moves.bytes_fetched;
+  d["num_offloads"] = s.moves.num_offloads;
+  d["num_fetches"] = s.moves.num_fetches;
+  d["num_clean_drops"] = s.moves.num_clean_drops;
+  d["num_ops"] = s.num_ops;
+  d["num_chunked_ops"] = s.num_chunked_ops;
+  d["num_tensors"] = s.num_tensors;
+  d["stall_seconds"] = static_cast<double>(s.moves.stall_ns) * 1e-9;
+  return d;
+}
+
+void enable(std::size_t budget,
+            const std::string& device,
+            std::size_t host_budget,
+            std::size_t min_tensor_bytes,
+            const std::string& log_level) {
+  if (session()) {
+    throw Error("Headwater is enabled already. Call headwater.disable() first.");
+  }
+  SessionOptions options;
+  options.budget = budget;
+  options.device = device;
+  options.host_budget = host_budget == 0 ? Options::kUnlimited : host_budget;
+  options.min_tensor_bytes = min_tensor_bytes;
+  options.log_level = parse_log_level(log_level);
+  session() = std::make_unique<Session>(options);
+}
+
+void disable() {
+  if (session()) {
+    {
+      const py::gil_scoped_release no_gil;
+      session()->close();
+    }
+    session().reset();
+  }
+}
+
+void bind_session(py::module_& m) {
+  m.def("enable",
+        &enable,
+        py::arg("budget"),
+        py::arg("device"),
+        py::arg("host_budget"),
+        py::arg("min_tensor_bytes"),
+        py::arg("log_level"));
+  m.def("disable", &disable);
+  m.def("is_enabled", [] { return session() != nullptr; });
+  m.def("set_budget", [](std::size_t bytes) {
+    const py::gil_scoped_release no_gil;
+    open_session().set_budget(bytes);
+  });
+  m.def("stats", &stats);
+  m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });
+  m.def("end_step", [] {
+    if (session()) {
+      const py::gil_scoped_release no_gil;
+      session()->end_step();
+    }
+  });
+  m.def("device_total_bytes", &Session::device_total_bytes);
+  m.def("attach_thread", &adapter::attach_thread);
+  m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
+  m.def("in_backward", [] { return torch::autograd::get_current_graph_task_id() != -1; });
+  m.def("unmarked_writes", &adapter::unmarked_writes);
+  m.def("set_out_of_memory_type", [](py::object type) {
+    out_of_memory_type = type.release().ptr();
+    adapter::throw_out_of_memory.store(&raise_out_of_memory);
+  });
+}
+
+void bind_holds(py::module_& m) {
+  py::class_<Hold>(m, "Hold")
+      .def("release", &Hold::release, py::call_guard<py::gil_scoped_release>())
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](Hold& self, const py::args&) {
+        const py::gil_scoped_release no_gil;
+        self.release();
+      });
+  m.def("hold", &hold);
+  m.def("hold_storage", &hold);
+  m.def("held_alias", [](const at::Tensor& tensor) {
+    const py::gil_scoped_release no_gil;
+    return session() ? adapter::held_alias(tensor, session()->state()) : tensor;
+  });
+  m.def("hold_until_step_ends", [](const py::handle& object) {
+    c10::StorageImpl* storage = storage_of(object);
+    const py::gil_scoped_release no_gil;
+    if (state() != nullptr && storage != nullptr) {
+      state()->hold_until_step_ends(*storage);
+    }
+  });
+  m.def("hold_forever", [](const py::handle& object) {
+    c10::StorageImpl* storage = storage_of(object);
+    const py::gil_scoped_release no_gil;
+    if (state() != nullptr && storage != nullptr) {
+      state()->hold_for_life(*storage);
+    }
+  });
+  m.def("is_managed", [](const py::handle& object) {
+    const c10::StorageImpl* storage = storage_of(object);
+    return storage != nullptr && adapter::StorageBook::find(*storage) != nullptr;
+  });
+  m.def("is_resident", [](const py::handle& object) {
+    const c10::StorageImpl* storage = storage_of(object);
+    const Tensor* tensor = storage == nullptr ? nullptr : adapter::StorageBook::find(*storage);
+    return tensor == nullptr || static_cast<bool>(tensor->device);
+  });
+  py::class_<CompiledCall>(m, "CompiledCall")
+      .def(py::init<std::vector<at::Tensor>>())
+      .def("__enter__", &CompiledCall::enter, py::call_guard<py::gil_scoped_release>())
+      .def("__exit__", [](CompiledCall& self, const py::args&) {
+        const py::gil_scoped_release no_gil;
+        self.exit();
+      });
+}
+
+void translate_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      std::rethrow_exception(std::move(pointer));
+    } catch (const InvalidArgument& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const OutOfMemory& error) {
+      try {
+        raise_out_of_memory(error);
+      } catch (python_error& raised) {
+        raised.restore();
+      }
+    } catch (const python_error& raised) {
+      python_error(raised).restore();
+    } catch (const Error& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace headwater::python
+
+PYBIND11_MODULE(_C, m) {
+  namespace hp = headwater::python;
+  headwater::adapter::wait_for_mutex.store(&hp::wait_without_gil);
+  hp::translate_errors();
+  hp::bind_session(m);
+  hp::bind_holds(m);
+}

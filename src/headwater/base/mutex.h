@@ -1,0 +1,46 @@
+#pragma once
+
+#include <mutex>
+
+// Lock rules the compiler checks (clang -Wthread-safety); other compilers see nothing.
+#if defined(__clang__)
+#define HEADWATER_ANNOTATION(x) __attribute__((x))
+#else
+#define HEADWATER_ANNOTATION(x)
+#endif
+
+#define HEADWATER_GUARDED_BY(mutex) HEADWATER_ANNOTATION(guarded_by(mutex))
+#define HEADWATER_REQUIRES(...) HEADWATER_ANNOTATION(requires_capability(__VA_ARGS__))
+#define HEADWATER_EXCLUDES(...) HEADWATER_ANNOTATION(locks_excluded(__VA_ARGS__))
+
+namespace headwater {
+
+/// std::mutex with annotations.
+class HEADWATER_ANNOTATION(capability("mutex")) Mutex {
+ public:
+  void lock() HEADWATER_ANNOTATION(acquire_capability()) { mutex_.lock(); }
+  void unlock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
+  bool try_lock() HEADWATER_ANNOTATION(try_acquire_capability(true)) { return mutex_.try_lock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Holds a Mutex for a scope.
+class HEADWATER_ANNOTATION(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) HEADWATER_ANNOTATION(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~MutexLock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
+
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+  MutexLock(MutexLock&&) = delete;
+  MutexLock& operator=(MutexLock&&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace headwater

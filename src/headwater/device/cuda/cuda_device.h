@@ -1,0 +1,57 @@
+#pragma once
+
+#include "headwater/base/mutex.h"
+#include "headwater/device/cuda/context.h"
+#include "headwater/device/device.h"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace headwater::cuda {
+
+/// An NVIDIA GPU through its driver, in the primary context that frameworks use too: streams and
+/// pointers of theirs may be passed in. Works in any thread, whichever context is current there.
+/// Thread-safe; outlives its events.
+class Device final : public headwater::Device {
+ public:
+  /// Throws DeviceError without a driver, InvalidArgument without such a device.
+  static std::unique_ptr<Device> create(int ordinal);
+  ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  Device(Device&&) = delete;
+  Device& operator=(Device&&) = delete;
+
+  DeviceInfo info() const override;
+  [[nodiscard]] void* try_allocate(std::size_t bytes, StreamRef stream) override;
+  /// Blocks where the driver has no stream-ordered memory (older than 11.2).
+  void free(void* data, std::size_t bytes, StreamRef stream) override;
+  void copy(void* target,
+            const void* source,
+            std::size_t bytes,
+            Direction direction,
+            StreamRef stream) override;
+  StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
+  Event record(StreamRef stream) override;
+  void wait(StreamRef stream, const Event& event) override;
+  void synchronize(const Event& event) override;
+
+  const PrimaryContext& context() const { return context_; }
+
+ private:
+  /// Whether memory is allocated and freed in the order of a stream.
+  enum class Ordering : unsigned char { kByStream, kByDevice };
+
+  explicit Device(int ordinal);
+  const Driver& driver() const { return context_.driver(); }
+
+  // constant after construction
+  const PrimaryContext context_;
+  Ordering ordering_ = Ordering::kByDevice;
+  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<StreamHandle> streams_ HEADWATER_GUARDED_BY(mutex_);
+};
+
+}  // namespace headwater::cuda

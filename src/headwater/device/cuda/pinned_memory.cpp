@@ -1,0 +1,59 @@
+#include "headwater/device/cuda/pinned_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace headwater::cuda {
+namespace {
+
+constexpr std::size_t kMaxThreads = 8;
+constexpr std::size_t kMinBytesPerThread = std::size_t{16} << 20;
+
+void touch(std::byte* begin, std::byte* end, std::size_t page) {
+  for (volatile std::byte* byte = begin; byte < end; byte += page) {
+    *byte = std::byte{0};
+  }
+}
+
+void fault_in(std::byte* data, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  const std::size_t cores =
+      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+  const std::size_t num_threads = std::clamp<std::size_t>(bytes / kMinBytesPerThread, 1, cores);
+  const std::size_t share = (bytes / num_threads / page + 1) * page;
+  std::vector<std::jthread> threads;
+  for (std::size_t begin = share; begin < bytes; begin += share) {
+    threads.emplace_back(touch, data + begin, data + std::min(begin + share, bytes), page);
+  }
+  touch(data, data + std::min(share, bytes), page);
+}
+
+}  // namespace
+
+void* PinnedMemory::try_allocate(std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    return nullptr;
+  }
+  // Larger pages are faster to fault in and to register; where there are none, small ones do.
+  ::madvise(data, bytes, MADV_HUGEPAGE);
+  fault_in(static_cast<std::byte*>(data), bytes);
+  const CurrentContext current(context_);
+  if (context_.driver().mem_host_register(data, bytes, kHostRegisterPortable) != kSuccess) {
+    ::munmap(data, bytes);
+    return nullptr;
+  }
+  return data;
+}
+
+void PinnedMemory::free(void* data, std::size_t bytes) {
+  const CurrentContext current(context_);
+  context_.driver().mem_host_unregister(data);
+  ::munmap(data, bytes);
+}
+
+}  // namespace headwater::cuda

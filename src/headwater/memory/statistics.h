@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+namespace headwater {
+
+/// Counts since the start; subtract an earlier reading to get those of an interval.
+struct Statistics {
+  std::uint64_t bytes_offloaded = 0;
+  std::uint64_t bytes_fetched = 0;
+  std::uint64_t num_offloads = 0;
+  std::uint64_t num_fetches = 0;
+  std::uint64_t num_clean_drops = 0;  // device copies given up without a move
+  std::uint64_t stall_ns = 0;         // time the caller waited for moves
+
+  bool operator==(const Statistics&) const = default;
+};
+
+constexpr Statistics operator-(const Statistics& later, const Statistics& earlier) {
+  return {
+      .bytes_offloaded = later.bytes_offloaded - earlier.bytes_offloaded,
+      .bytes_fetched = later.bytes_fetched - earlier.bytes_fetched,
+      .num_offloads = later.num_offloads - earlier.num_offloads,
+      .num_fetches = later.num_fetches - earlier.num_fetches,
+      .num_clean_drops = later.num_clean_drops - earlier.num_clean_drops,
+      .stall_ns = later.stall_ns - earlier.stall_ns,
+  };
+}
+
+}  // namespace headwater

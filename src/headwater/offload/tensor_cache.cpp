@@ -1,0 +1,410 @@
+#include "headwater/offload/tensor_cache.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "headwater/base/bytes.h"
+#include "headwater/base/check.h"
+
+namespace headwater {
+namespace {
+
+/// Adds the host time of a scope to a counter of nanoseconds.
+class StallTimer {
+ public:
+  explicit StallTimer(std::uint64_t& total) : total_(total) {}
+  ~StallTimer() {
+    total_ += static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - start_).count());
+  }
+  StallTimer(const StallTimer&) = delete;
+  StallTimer& operator=(const StallTimer&) = delete;
+  StallTimer(StallTimer&&) = delete;
+  StallTimer& operator=(StallTimer&&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t& total_;
+  Clock::time_point start_ = Clock::now();
+};
+
+/// How far `bytes` goes beyond `part`; an operator may have freed some of what it allocated.
+std::size_t beyond(std::size_t bytes, std::size_t part) { return bytes - std::min(bytes, part); }
+
+}  // namespace
+
+TensorCache::TensorCache(Parts parts, Strictness strictness)
+    : device_(parts.device),
+      memory_(parts.memory),
+      pools_(std::move(parts.pools)),
+      listener_(parts.listener),
+      budget_(parts.budget),
+      strictness_(strictness) {}
+
+Tensor& TensorCache::adopt(Buffer buffer, Reservation charge, void* owner, StreamRef stream) {
+  const std::size_t bytes = buffer.bytes();
+  if (charge.bytes() < bytes) {
+    charge.release();
+    charge = budget_.reserve_beyond(bytes);
+  }
+  return registry_.create(std::move(buffer), charge.split(bytes), owner, stream);
+}
+
+Buffer TensorCache::forget(Tensor& tensor) {
+  Buffer bytes = std::move(tensor.device);
+  tensor.charge.release();
+  tensor.host.release();
+  tensor.owner = nullptr;
+  registry_.apply(tensor, ResidencyEvent::kRelease);
+  if (tensor.num_pins == 0) {
+    registry_.destroy(tensor);
+    return bytes;
+  }
+  pinned_bytes_ -= tensor.bytes;
+  if (std::exchange(tensor.held_for_life, false)) {
+    unpin_one(tensor);
+  }
+  return bytes;
+}
+
+Reservation TensorCache::acquire(std::span<const Use> uses,
+                                 const Request& request,
+                                 StreamRef stream) {
+  for (const Use& use : uses) {
+    pin_one(*use.tensor);
+  }
+  Reservation reserved;
+  try {
+    const Demand demand = take_stock(uses, stream);
+    if (demand.absent_bytes + request.new_bytes + request.spare_bytes > 0) {
+      reserved = bring(uses, demand, request, stream);
+    }
+  } catch (...) {
+    release(uses);
+    throw;
+  }
+  for (const Use& use : uses) {
+    if (use.access == AccessKind::kWrite) {
+      mark_written(*use.tensor);
+    }
+  }
+  return reserved;
+}
+
+void TensorCache::release(std::span<const Use> uses) noexcept {
+  for (const Use& use : uses) {
+    unpin_one(*use.tensor);
+  }
+}
+
+Pin TensorCache::hold(Tensor& tensor, StreamRef stream) {
+  const Use use{&tensor, AccessKind::kWrite};
+  static_cast<void>(acquire({&use, 1}, {.op = "hold"}, stream));
+  return Pin(*this, tensor);
+}
+
+void TensorCache::hold_for_life(Tensor& tensor, StreamRef stream) {
+  if (!tensor.held_for_life) {
+    const Use use{&tensor, AccessKind::kWrite};
+    static_cast<void>(acquire({&use, 1}, {.op = "hold"}, stream));
+    tensor.held_for_life = true;
+  }
+}
+
+void TensorCache::unpin(Tensor& tensor) noexcept {
+  const MutexLock lock(mutex_);
+  unpin_one(tensor);
+}
+
+Reservation TensorCache::reserve(const Request& request, StreamRef stream) {
+  if (budget_.used() + request.new_bytes > budget_.limit()) {
+    const StallTimer timer(statistics_.stall_ns);
+    if (!make_room(request.new_bytes, stream) && strictness_ == Strictness::kHard) {
+      throw OutOfMemory(shortage(request, request.new_bytes));
+    }
+  }
+  return charge(request.new_bytes);
+}
+
+void TensorCache::settle(StreamRef stream) {
+  if (budget_.used() > budget_.limit()) {
+    const StallTimer timer(statistics_.stall_ns);
+    make_room(0, stream);
+  }
+}
+
+std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
+  std::size_t given_back = 0;
+  for (auto it = registry_.resident().begin();
+       it != registry_.resident().end() && given_back < bytes;) {
+    Tensor& tensor = *it++;
+    if (tensor.num_pins == 0 && try_offload(tensor, stream)) {
+      given_back += tensor.bytes;
+    }
+  }
+  return given_back;
+}
+
+void TensorCache::return_all(StreamRef stream) {
+  fetch_all(stream);
+  // The host blocks go back to their pools, and those to the system: no copy may still read them.
+  device_.synchronize(device_.record(last_copy_stream_));
+  for (auto it = registry_.resident().begin(); it != registry_.resident().end();) {
+    Tensor& tensor = *it++;
+    follow(tensor, stream);
+    if (listener_.on_return(tensor, tensor.device)) {
+      static_cast<void>(forget(tensor));
+    }
+  }
+}
+
+void TensorCache::check_invariants() const {
+  registry_.check_invariants();
+  std::size_t resident = 0;
+  std::size_t pinned = 0;
+  for (const Tensor& tensor : registry_.resident()) {
+    resident += tensor.bytes;
+    pinned += tensor.num_pins > 0 ? tensor.bytes : 0;
+  }
+  HEADWATER_CHECK_EQ(pinned, pinned_bytes_);
+  HEADWATER_CHECK_LE(resident, budget_.used());
+  for (const HostPool* pool : pools_) {
+    pool->check_invariants();
+  }
+}
+
+TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef stream) {
+  Demand demand;
+  ++request_;
+  for (const Use& use : uses) {
+    Tensor& tensor = *use.tensor;
+    if (tensor.request == request_) {
+      continue;
+    }
+    tensor.request = request_;
+    demand.bytes += tensor.bytes;
+    if (!on_device(tensor.residency)) {
+      demand.absent_bytes += tensor.bytes;
+      continue;
+    }
+    registry_.touch(tensor);
+    if (tensor.stream != stream || tensor.home != stream) {
+      follow(tensor, stream);
+    }
+  }
+  return demand;
+}
+
+Reservation TensorCache::bring(std::span<const Use> uses,
+                               const Demand& demand,
+                               const Request& request,
+                               StreamRef stream) {
+  const StallTimer timer(statistics_.stall_ns);
+  const std::size_t need = demand.absent_bytes + request.new_bytes;
+  make_room(need + request.spare_bytes, stream);
+  if (budget_.used() + need > budget_.limit() && strictness_ == Strictness::kHard) {
+    throw OutOfMemory(shortage(
+        {.op = request.op, .new_bytes = request.new_bytes, .pinned_bytes = demand.bytes}, need));
+  }
+  for (const Use& use : uses) {
+    if (!on_device(use.tensor->residency)) {
+      fetch(*use.tensor, stream);
+    }
+  }
+  return charge(request.new_bytes);
+}
+
+void TensorCache::fetch_all(StreamRef stream) {
+  // Pinned meanwhile, or fetching one on a full device would offload another, without end.
+  std::vector<Use> all;
+  for (std::list<Tensor>* list : {&registry_.resident(), &registry_.absent()}) {
+    for (Tensor& tensor : *list) {
+      all.push_back({&tensor, AccessKind::kRead});
+      pin_one(tensor);
+    }
+  }
+  try {
+    while (!registry_.absent().empty()) {
+      fetch(registry_.absent().front(), stream);
+    }
+  } catch (...) {
+    release(all);
+    settle(stream);
+    throw;
+  }
+  release(all);
+}
+
+void TensorCache::pin_one(Tensor& tensor) {
+  if (tensor.num_pins++ == 0) {
+    pinned_bytes_ += tensor.bytes;
+  }
+}
+
+void TensorCache::unpin_one(Tensor& tensor) noexcept {
+  if (--tensor.num_pins > 0) {
+    return;
+  }
+  if (tensor.residency == Residency::kReleased) {
+    registry_.destroy(tensor);
+  } else {
+    pinned_bytes_ -= tensor.bytes;
+  }
+}
+
+bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
+  for (auto it = registry_.resident().begin();
+       budget_.used() + bytes > budget_.limit() && it != registry_.resident().end();) {
+    Tensor& tensor = *it++;
+    if (tensor.num_pins == 0) {
+      try_offload(tensor, stream);
+    }
+  }
+  return budget_.used() + bytes <= budget_.limit();
+}
+
+bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
+  if (tensor.residency == Residency::kBoth) {
+    ++statistics_.num_clean_drops;
+  } else if (!try_write_back(tensor, stream)) {
+    return false;
+  }
+  drop(tensor);
+  return true;
+}
+
+bool TensorCache::try_write_back(Tensor& tensor, StreamRef stream) {
+  tensor.host = allocate_host(tensor.bytes);
+  if (!tensor.host) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
+  try {
+    order_after(tensor.stream, stream);
+    follow(tensor, stream);
+    copy(tensor, Direction::kToHost, stream);
+  } catch (...) {
+    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+    tensor.host.release();
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
+  statistics_.bytes_offloaded += tensor.bytes;
+  ++statistics_.num_offloads;
+  return true;
+}
+
+void TensorCache::drop(Tensor& tensor) {
+  // No wait: the allocator was told of every stream that uses the bytes.
+  registry_.apply(tensor, ResidencyEvent::kDrop);
+  const Buffer freed = std::move(tensor.device);
+  tensor.charge.release();
+  listener_.on_move(tensor);
+}
+
+void TensorCache::fetch(Tensor& tensor, StreamRef stream) {
+  Reservation charged = charge(tensor.bytes);
+  Buffer buffer = allocate(tensor, stream);
+  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
+  tensor.device = std::move(buffer);
+  try {
+    copy(tensor, Direction::kToDevice, stream);
+  } catch (...) {
+    registry_.apply(tensor, ResidencyEvent::kFetchFails);
+    tensor.device = Buffer();
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchEnds);
+  tensor.charge = std::move(charged);
+  tensor.home = stream;
+  tensor.stream = stream;
+  tensor.fetched = true;
+  listener_.on_move(tensor);
+  statistics_.bytes_fetched += tensor.bytes;
+  ++statistics_.num_fetches;
+}
+
+void TensorCache::mark_written(Tensor& tensor) {
+  if (tensor.residency != Residency::kDevice) {
+    registry_.apply(tensor, ResidencyEvent::kWrite);
+    tensor.host.release();
+  }
+}
+
+Buffer TensorCache::allocate(const Tensor& tensor, StreamRef stream) {
+  for (;;) {
+    Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
+    if (buffer) {
+      return buffer;
+    }
+    // The budget had room but the device has not: others use it too.
+    if (reclaim(tensor.bytes, stream) == 0) {
+      const DeviceInfo info = device_.info();
+      throw OutOfMemory("Out of memory: the device has no room to fetch a tensor: tensor " +
+                        format_bytes(tensor.bytes) + ", device free " +
+                        format_bytes(info.free_bytes) + " of " + format_bytes(info.total_bytes) +
+                        ". Free memory on the device or lower the budget.");
+    }
+  }
+}
+
+HostBlock TensorCache::allocate_host(std::size_t bytes) {
+  for (HostPool* pool : pools_) {
+    if (HostBlock block = pool->try_allocate(bytes)) {
+      return block;
+    }
+  }
+  return {};
+}
+
+Reservation TensorCache::charge(std::size_t bytes) {
+  // Room was made before; what still does not fit is an elastic budget's excess.
+  return budget_.reserve_beyond(bytes);
+}
+
+void TensorCache::follow(Tensor& tensor, StreamRef stream) {
+  // The program orders its own streams; only a fetch is work it does not know of.
+  if (tensor.fetched) {
+    order_after(tensor.stream, stream);
+  }
+  tensor.stream = stream;
+  if (tensor.home != stream) {
+    memory_.record_use(tensor.device, stream);
+  }
+}
+
+void TensorCache::order_after(StreamRef earlier, StreamRef later) {
+  if (earlier != later) {
+    device_.wait(later, device_.record(earlier));
+  }
+}
+
+void TensorCache::copy(Tensor& tensor, Direction direction, StreamRef stream) {
+  order_after(last_copy_stream_, stream);
+  last_copy_stream_ = stream;
+  const bool up = direction == Direction::kToDevice;
+  void* target = up ? tensor.device.data() : tensor.host.data();
+  const void* source = up ? tensor.host.data() : tensor.device.data();
+  device_.copy(target, source, tensor.bytes, direction, stream);
+}
+
+Shortage TensorCache::shortage(const Request& request, std::size_t need) const {
+  // Whatever could be offloaded is gone by now: what stays unpinned found no room on the host.
+  std::size_t stuck = 0;
+  for (const Tensor& tensor : registry_.resident()) {
+    stuck += tensor.num_pins == 0 ? tensor.bytes : 0;
+  }
+  Shortage result;
+  result.op = std::string(request.op);
+  result.working_set = request.pinned_bytes + request.allocated_bytes + request.new_bytes;
+  result.budget = budget_.limit();
+  result.smallest_budget = budget_.used() + need;
+  result.pinned = beyond(result.smallest_budget, result.working_set + stuck);
+  if (stuck > 0) {
+    result.note = "the host tiers are full: raise host_budget";
+  }
+  return result;
+}
+
+}  // namespace headwater

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "headwater/base/error.h"
+#include "headwater/base/mutex.h"
+#include "headwater/device/device.h"
+#include "headwater/memory/budget.h"
+#include "headwater/memory/device_memory.h"
+#include "headwater/memory/host_pool.h"
+#include "headwater/memory/statistics.h"
+#include "headwater/offload/move_listener.h"
+#include "headwater/tensor/pin.h"
+#include "headwater/tensor/registry.h"
+
+namespace headwater {
+
+enum class AccessKind : unsigned char { kRead, kWrite };
+
+/// One tensor an operator is about to touch.
+struct Use {
+  Tensor* tensor = nullptr;
+  AccessKind access = AccessKind::kRead;
+};
+
+/// What an operator needs beside its tensors.
+struct Request {
+  std::string_view op = {};         // for messages
+  std::size_t new_bytes = 0;        // device bytes it is sure to allocate
+  std::size_t spare_bytes = 0;      // bytes it may allocate beyond that: room is made if possible
+  std::size_t pinned_bytes = 0;     // what the operator has pinned already
+  std::size_t allocated_bytes = 0;  // what it has allocated already
+};
+
+/// What happens when even an empty device leaves too little room: a hard budget refuses, an
+/// elastic one is exceeded by exactly what the running operator needs.
+enum class Strictness : unsigned char { kHard, kElastic };
+
+/// The device as a cache of tensors: least recently used tensors are offloaded to make room,
+/// absent ones are fetched when an operator asks for them, and a clean copy is dropped without
+/// moving a byte.
+///
+/// Thread-safe through mutex(): methods that say so are called with it held, so that an adapter
+/// can look up tensors and act on them in one critical section. Copies are enqueued on the
+/// caller's stream; copies on different streams are ordered one after another by events, so a host
+/// block can be reused at once.
+class TensorCache final : public PinKeeper {
+ public:
+  struct Parts {
+    Device& device;
+    DeviceMemory& memory;
+    std::vector<HostPool*> pools;  // in the order to try
+    Budget& budget;
+    MoveListener& listener;
+  };
+
+  TensorCache(Parts parts, Strictness strictness);
+  ~TensorCache() override = default;
+
+  Mutex& mutex() HEADWATER_ANNOTATION(lock_returned(mutex_)) { return mutex_; }
+
+  /// Takes in bytes that exist already; they are charged even when that passes the limit.
+  Tensor& adopt(Buffer buffer, Reservation charge, void* owner, StreamRef stream)
+      HEADWATER_REQUIRES(mutex_);
+  /// The framework has freed the storage. Returns the bytes, to be freed without the mutex.
+  [[nodiscard]] Buffer forget(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+
+  /// Brings all tensors to the device, pins them and reserves the new bytes: all of it or, with
+  /// OutOfMemory, nothing. A write makes host copies stale.
+  [[nodiscard]] Reservation acquire(std::span<const Use> uses,
+                                    const Request& request,
+                                    StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void release(std::span<const Use> uses) noexcept HEADWATER_REQUIRES(mutex_);
+
+  /// Pins one tensor for as long as the token lives; counts as a write, since whoever holds the
+  /// address may write through it.
+  [[nodiscard]] Pin hold(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Pins one tensor until its storage is freed.
+  void hold_for_life(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void unpin(Tensor& tensor) noexcept override HEADWATER_EXCLUDES(mutex_);
+
+  /// Charges bytes that are about to be allocated, offloading for them. Throws OutOfMemory.
+  [[nodiscard]] Reservation reserve(const Request& request, StreamRef stream)
+      HEADWATER_REQUIRES(mutex_);
+  /// Offloads until the limit holds again.
+  void settle(StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Offloads at least `bytes` where it can; returns the bytes given back.
+  std::size_t reclaim(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Fetches every tensor and gives it back to its owner. Throws OutOfMemory when the device
+  /// cannot hold them all; every tensor is still managed then. What remains in the registry has
+  /// an owner that is being freed at this moment.
+  void return_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
+
+  const Registry& registry() const HEADWATER_REQUIRES(mutex_) { return registry_; }
+  Statistics statistics() const HEADWATER_REQUIRES(mutex_) { return statistics_; }
+  std::size_t pinned_bytes() const HEADWATER_REQUIRES(mutex_) { return pinned_bytes_; }
+  void set_strictness(Strictness strictness) HEADWATER_REQUIRES(mutex_) {
+    strictness_ = strictness;
+  }
+  void check_invariants() const HEADWATER_REQUIRES(mutex_);
+
+ private:
+  /// Sizes of the tensors of one request, each counted once.
+  struct Demand {
+    std::size_t bytes = 0;
+    std::size_t absent_bytes = 0;
+  };
+
+  /// Sizes up a request, and notes the use of what is on the device already.
+  Demand take_stock(std::span<const Use> uses, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Makes room, fetches what is absent and reserves the new bytes.
+  Reservation bring(std::span<const Use> uses,
+                    const Demand& demand,
+                    const Request& request,
+                    StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void fetch_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
+  bool make_room(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  bool try_write_back(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void drop(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void mark_written(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  Buffer allocate(const Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  HostBlock allocate_host(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
+  Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
+  /// Notes that `stream` uses the bytes from now on.
+  void follow(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void order_after(StreamRef earlier, StreamRef later) HEADWATER_REQUIRES(mutex_);
+  void copy(Tensor& tensor, Direction direction, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// REQUIRES: making room for `need` bytes has just failed.
+  Shortage shortage(const Request& request, std::size_t need) const HEADWATER_REQUIRES(mutex_);
+
+  // constant after construction
+  Device& device_;
+  DeviceMemory& memory_;
+  const std::vector<HostPool*> pools_;
+  MoveListener& listener_;
+  // self-synchronised
+  Budget& budget_;
+  // guarded by mutex_
+  mutable Mutex mutex_;
+  Strictness strictness_ HEADWATER_GUARDED_BY(mutex_);
+  Registry registry_ HEADWATER_GUARDED_BY(mutex_);
+  Statistics statistics_ HEADWATER_GUARDED_BY(mutex_);
+  std::size_t pinned_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
+  StreamRef last_copy_stream_ HEADWATER_GUARDED_BY(mutex_) = kDefaultStream;
+  std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace headwater

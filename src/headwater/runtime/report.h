@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+
+#include "headwater/memory/statistics.h"
+
+namespace headwater {
+
+/// What happened so far, as data. Sizes in bytes.
+struct Report {
+  std::size_t budget_bytes = 0;    // 0 while the budget is the minimum
+  std::size_t resident_bytes = 0;  // charged against the budget now
+  std::size_t peak_bytes = 0;      // most that was ever charged
+  std::size_t managed_bytes = 0;   // of all tensors, wherever they are
+  std::size_t pinned_bytes = 0;
+  std::size_t host_bytes = 0;      // in host blocks
+  std::size_t num_tensors = 0;
+  Statistics moves;
+
+  bool operator==(const Report&) const = default;
+};
+
+}  // namespace headwater

@@ -1,0 +1,87 @@
+#include "headwater/runtime/runtime.h"
+
+#include <utility>
+
+namespace headwater {
+namespace {
+
+Strictness strictness_of(std::size_t budget) {
+  return budget == Options::kMinimum ? Strictness::kElastic : Strictness::kHard;
+}
+
+std::vector<std::unique_ptr<LimitedHostMemory>> limit_together(const Machine& machine,
+                                                               Budget& budget) {
+  std::vector<std::unique_ptr<LimitedHostMemory>> limited;
+  for (const std::unique_ptr<HostMemory>& memory : machine.host) {
+    limited.push_back(std::make_unique<LimitedHostMemory>(*memory, budget));
+  }
+  return limited;
+}
+
+std::vector<std::unique_ptr<HostPool>> make_pools(
+    const std::vector<std::unique_ptr<LimitedHostMemory>>& memories, const Budget& budget) {
+  std::vector<std::unique_ptr<HostPool>> pools;
+  for (const std::unique_ptr<LimitedHostMemory>& memory : memories) {
+    pools.push_back(std::make_unique<HostPool>(*memory, budget.limit(), Runtime::kSlabBytes));
+  }
+  return pools;
+}
+
+}  // namespace
+
+Runtime::Runtime(const Options& options,
+                 Machine machine,
+                 DeviceMemory& memory,
+                 MoveListener& listener)
+    : options_(options),
+      log_(options.log_level),
+      machine_(std::move(machine)),
+      budget_(options.budget),
+      host_budget_(options.host_budget),
+      host_(limit_together(machine_, host_budget_)),
+      pools_(make_pools(host_, host_budget_)),
+      cache_({*machine_.device, memory, pool_refs(), budget_, listener},
+             strictness_of(options.budget)) {}
+
+void Runtime::set_budget(std::size_t budget, StreamRef stream) {
+  const MutexLock lock(cache_.mutex());
+  budget_.set_limit(budget);
+  cache_.set_strictness(strictness_of(budget));
+  cache_.settle(stream);
+}
+
+void Runtime::close(StreamRef stream) {
+  {
+    const MutexLock lock(cache_.mutex());
+    cache_.return_all(stream);
+  }
+  for (const std::unique_ptr<HostPool>& pool : pools_) {
+    pool->trim();
+  }
+}
+
+Report Runtime::report() const {
+  const MutexLock lock(cache_.mutex());
+  Report report;
+  report.budget_bytes = budget_.limit();
+  report.resident_bytes = budget_.used();
+  report.peak_bytes = budget_.peak();
+  report.managed_bytes = cache_.registry().bytes();
+  report.pinned_bytes = cache_.pinned_bytes();
+  report.num_tensors = cache_.registry().size();
+  report.moves = cache_.statistics();
+  for (const std::unique_ptr<HostPool>& pool : pools_) {
+    report.host_bytes += pool->block_bytes();
+  }
+  return report;
+}
+
+std::vector<HostPool*> Runtime::pool_refs() const {
+  std::vector<HostPool*> refs;
+  for (const std::unique_ptr<HostPool>& pool : pools_) {
+    refs.push_back(pool.get());
+  }
+  return refs;
+}
+
+}  // namespace headwater

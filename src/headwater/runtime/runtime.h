@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "headwater/base/log.h"
+#include "headwater/device/device.h"
+#include "headwater/device/host_memory.h"
+#include "headwater/memory/budget.h"
+#include "headwater/memory/host_pool.h"
+#include "headwater/memory/limited_host_memory.h"
+#include "headwater/offload/tensor_cache.h"
+#include "headwater/runtime/options.h"
+#include "headwater/runtime/report.h"
+
+namespace headwater {
+
+/// The machine a runtime works on: the device whose bytes are managed and the host memory behind
+/// it, in the order to fill it.
+struct Machine {
+  std::unique_ptr<Device> device;
+  std::vector<std::unique_ptr<HostMemory>> host;
+};
+
+/// Owner of all parts, wired in construction order. Thread-safe.
+class Runtime {
+ public:
+  /// Slabs are large so that pinning, paid a slab, is rare.
+  static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
+
+  Runtime(const Options& options, Machine machine, DeviceMemory& memory, MoveListener& listener);
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Takes effect at once: lowering it offloads.
+  void set_budget(std::size_t budget, StreamRef stream);
+  /// Gives every tensor back to its owner; see TensorCache::return_all.
+  void close(StreamRef stream);
+
+  Report report() const;
+  void reset_peak() { budget_.reset_peak(); }
+
+  TensorCache& cache() { return cache_; }
+  Budget& budget() { return budget_; }
+  Device& device() { return *machine_.device; }
+  const Options& options() const { return options_; }
+  const Log& log() const { return log_; }
+
+ private:
+  std::vector<HostPool*> pool_refs() const;
+
+  const Options options_;
+  const Log log_;
+  const Machine machine_;
+  Budget budget_;
+  Budget host_budget_;
+  std::vector<std::unique_ptr<LimitedHostMemory>> host_;
+  std::vector<std::unique_ptr<HostPool>> pools_;
+  mutable TensorCache cache_;
+};
+
+}  // namespace headwater

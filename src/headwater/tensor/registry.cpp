@@ -1,0 +1,86 @@
+#include "headwater/tensor/registry.h"
+
+#include <iterator>
+#include <utility>
+
+#include "headwater/base/check.h"
+
+namespace headwater {
+namespace {
+
+void check_tensor(const Tensor& tensor) {
+  const Residency state = tensor.residency;
+  HEADWATER_CHECK_EQ(static_cast<bool>(tensor.device), on_device(state));
+  HEADWATER_CHECK_EQ(tensor.charge.bytes(), on_device(state) ? tensor.bytes : 0);
+  HEADWATER_CHECK_EQ(static_cast<bool>(tensor.host),
+                     state == Residency::kBoth || state == Residency::kHost);
+  HEADWATER_CHECK(tensor.num_pins == 0 || on_device(state) || state == Residency::kReleased);
+}
+
+}  // namespace
+
+Tensor& Registry::create(Buffer device, Reservation charge, void* owner, StreamRef stream) {
+  Tensor& tensor = resident_.emplace_back();
+  tensor.position = std::prev(resident_.end());
+  tensor.id = TensorId(next_id_++);
+  tensor.bytes = device.bytes();
+  tensor.owner = owner;
+  tensor.stream = stream;
+  tensor.home = stream;
+  tensor.device = std::move(device);
+  tensor.charge = std::move(charge);
+  bytes_ += tensor.bytes;
+  return tensor;
+}
+
+void Registry::destroy(Tensor& tensor) {
+  HEADWATER_CHECK_EQ(tensor.num_pins, 0U);
+  if (tensor.residency != Residency::kReleased) {
+    bytes_ -= tensor.bytes;
+  }
+  list_for(tensor.residency).erase(tensor.position);
+}
+
+void Registry::apply(Tensor& tensor, ResidencyEvent event) {
+  const Residency next = next_residency(tensor.residency, event);
+  std::list<Tensor>& from = list_for(tensor.residency);
+  std::list<Tensor>& to = list_for(next);
+  if (next == Residency::kReleased) {
+    bytes_ -= tensor.bytes;
+  }
+  tensor.residency = next;
+  if (&from != &to) {
+    to.splice(to.end(), from, tensor.position);
+  }
+}
+
+void Registry::touch(Tensor& tensor) {
+  if (on_device(tensor.residency)) {
+    resident_.splice(resident_.end(), resident_, tensor.position);
+  }
+}
+
+void Registry::check_invariants() const {
+  std::size_t bytes = 0;
+  for (const std::list<Tensor>* list : {&resident_, &absent_}) {
+    for (const Tensor& tensor : *list) {
+      HEADWATER_CHECK_EQ(on_device(tensor.residency), list == &resident_);
+      check_tensor(tensor);
+      bytes += tensor.bytes;
+    }
+  }
+  for (const Tensor& tensor : released_) {
+    HEADWATER_CHECK(tensor.residency == Residency::kReleased && tensor.num_pins > 0);
+    check_tensor(tensor);
+  }
+  HEADWATER_CHECK_EQ(bytes, bytes_);
+}
+
+std::list<Tensor>& Registry::list_for(Residency residency) {
+  if (on_device(residency)) {
+    return resident_;
+  }
+  return residency == Residency::kReleased ? released_ : absent_;
+}
+
+}  // namespace headwater

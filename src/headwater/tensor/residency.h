@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string_view>
+
+namespace headwater {
+
+/// Where the current bytes of a tensor are. "Host" stands for whichever lower tier holds the copy.
+///
+///              write-back begins        write-back ends            drop
+///   kDevice ───────────────────▶ kWritingBack ──────▶ kBoth ───────────────▶ kHost
+///      ▲  ▲─────────────────────────┘ fails    ▲  │                          │  ▲
+///      └──────────── write ────────────────────┼──┘   fetch ends             ▼  │ fails
+///                                              └───────────────────────── kFetching
+///
+/// Offload is a write-back followed by a drop; of a tensor that was only read since its fetch it
+/// is the drop alone, which moves no bytes.
+enum class Residency : unsigned char {
+  kDevice,
+  kWritingBack,
+  kBoth,
+  kHost,
+  kFetching,
+  kReleased,
+};
+
+enum class ResidencyEvent : unsigned char {
+  kWriteBackBegins,
+  kWriteBackEnds,
+  kWriteBackFails,
+  kDrop,
+  kFetchBegins,
+  kFetchEnds,
+  kFetchFails,
+  kWrite,
+  kRelease,
+};
+
+/// The state after an event; throws InternalError where the table has no such transition.
+Residency next_residency(Residency state, ResidencyEvent event);
+
+/// Whether device bytes may be read in this state.
+constexpr bool on_device(Residency state) {
+  return state == Residency::kDevice || state == Residency::kWritingBack ||
+         state == Residency::kBoth;
+}
+
+std::string_view residency_name(Residency state);
+std::string_view event_name(ResidencyEvent event);
+
+}  // namespace headwater

@@ -1,0 +1,176 @@
+#include "headwater/memory/host_pool.h"
+
+#include "headwater/base/bytes.h"
+#include "headwater/device/sim/sim_host_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "support/faulty_host_memory.h"
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace headwater {
+namespace {
+
+using namespace literals;  // NOLINT(google-build-using-namespace)
+
+class HostPoolTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(memory_.used_bytes(), 0U); }
+
+  sim::HostMemory memory_{64_MiB};
+};
+
+TEST_F(HostPoolTest, BlocksAreAlignedAndUsable) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  const HostBlock first = pool.try_allocate(100);
+  const HostBlock second = pool.try_allocate(1);
+  ASSERT_TRUE(first && second);
+  for (const HostBlock* block : {&first, &second}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->data()) % HostPool::kAlignment, 0U);
+    std::memset(block->data(), 7, block->bytes());
+  }
+  EXPECT_EQ(first.bytes(), 100U);
+  EXPECT_EQ(pool.block_bytes(), 128U + 64U);
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, ABlockGivesItsBytesBackWhenDestroyed) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  { const HostBlock block = pool.try_allocate(1000); }
+  EXPECT_EQ(pool.block_bytes(), 0U);
+  EXPECT_EQ(pool.slab_bytes_held(), 1_MiB);
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, MovingABlockHandsItOver) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  HostBlock first = pool.try_allocate(64);
+  void* const data = first.data();
+  HostBlock second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(second.data(), data);
+  second = pool.try_allocate(128);
+  EXPECT_EQ(pool.block_bytes(), 128U);
+}
+
+TEST_F(HostPoolTest, FreedBytesServeTheNextRequest) {
+  HostPool pool(memory_, 1_MiB, 1_MiB);
+  void* const data = pool.try_allocate(1_MiB).data();
+  EXPECT_EQ(pool.try_allocate(1_MiB).data(), data);
+}
+
+TEST_F(HostPoolTest, ARequestLargerThanASlabGetsASlabOfItsOwn) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  const HostBlock block = pool.try_allocate(5_MiB);
+  EXPECT_TRUE(block);
+  EXPECT_EQ(pool.slab_bytes_held(), 5_MiB);
+}
+
+TEST_F(HostPoolTest, SlabsStayWithinTheLimit) {
+  HostPool pool(memory_, 2_MiB, 1_MiB);
+  const HostBlock first = pool.try_allocate(1_MiB);
+  const HostBlock second = pool.try_allocate(1_MiB);
+  EXPECT_TRUE(first && second);
+  EXPECT_FALSE(pool.try_allocate(1));
+  EXPECT_FALSE(pool.try_allocate(SIZE_MAX));
+  EXPECT_EQ(pool.slab_bytes_held(), 2_MiB);
+}
+
+TEST_F(HostPoolTest, TheRestOfTheLimitBecomesASmallerSlab) {
+  HostPool pool(memory_, 1_MiB + 512_KiB, 1_MiB);
+  const HostBlock first = pool.try_allocate(1_MiB);
+  const HostBlock second = pool.try_allocate(1_KiB);
+  EXPECT_TRUE(second);
+  EXPECT_EQ(pool.slab_bytes_held(), 1_MiB + 512_KiB);
+}
+
+TEST_F(HostPoolTest, EmptySlabsMakeWayForALargerOne) {
+  HostPool pool(memory_, 4_MiB, 1_MiB);
+  {
+    std::vector<HostBlock> blocks;
+    for (int i = 0; i < 4; ++i) {
+      blocks.push_back(pool.try_allocate(1_MiB));
+    }
+  }
+  EXPECT_TRUE(pool.try_allocate(3_MiB));
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, TrimReturnsOnlyEmptySlabs) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  HostBlock first = pool.try_allocate(1_MiB);
+  const HostBlock second = pool.try_allocate(1_KiB);
+  first.release();
+  pool.trim();
+  EXPECT_EQ(pool.slab_bytes_held(), 1_MiB);
+  EXPECT_EQ(memory_.used_bytes(), 1_MiB);
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, TheFullerSlabServesFirst) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  HostBlock low = pool.try_allocate(1_MiB);
+  const HostBlock fuller = pool.try_allocate(900_KiB);
+  low.release();
+  const HostBlock small = pool.try_allocate(1_KiB);
+  pool.trim();
+  EXPECT_EQ(pool.slab_bytes_held(), 1_MiB);
+}
+
+TEST_F(HostPoolTest, WithoutRoomForASlabTheExactSizeIsTried) {
+  sim::HostMemory small(256_KiB);
+  HostPool pool(small, 16_MiB, 1_MiB);
+  const HostBlock block = pool.try_allocate(200_KiB);
+  EXPECT_TRUE(block);
+  EXPECT_EQ(pool.slab_bytes_held(), 200_KiB);
+}
+
+TEST_F(HostPoolTest, AFailedSlabIsNotCharged) {
+  support::FaultyHostMemory faulty(memory_);
+  HostPool pool(faulty, 16_MiB, 1_MiB);
+  faulty.fail_from_now();
+  EXPECT_FALSE(pool.try_allocate(1_KiB));
+  EXPECT_EQ(pool.slab_bytes_held(), 0U);
+  faulty.succeed_from_now();
+  EXPECT_TRUE(pool.try_allocate(1_KiB));
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, ABlockOfNoBytesIsABlock) {
+  HostPool pool(memory_, 1_MiB, 1_MiB);
+  const HostBlock first = pool.try_allocate(0);
+  const HostBlock second = pool.try_allocate(0);
+  EXPECT_TRUE(first && second);
+  EXPECT_NE(first.data(), second.data());
+}
+
+TEST_F(HostPoolTest, HasTheTierOfItsMemory) {
+  sim::HostMemory pageable(1_MiB, Tier::kHost);
+  EXPECT_EQ(HostPool(memory_, 1_MiB, 1_MiB).tier(), Tier::kPinnedHost);
+  EXPECT_EQ(HostPool(pageable, 1_MiB, 1_MiB).tier(), Tier::kHost);
+}
+
+TEST_F(HostPoolTest, ThreadsGetBlocksOfTheirOwn) {
+  HostPool pool(memory_, 16_MiB, 256_KiB);
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&pool, thread] {
+        for (std::size_t i = 1; i <= 300; ++i) {
+          const HostBlock block = pool.try_allocate(i * 100);
+          std::memset(block.data(), thread, block.bytes());
+          pool.trim();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(pool.block_bytes(), 0U);
+  pool.check_invariants();
+}
+
+}  // namespace
+}  // namespace headwater

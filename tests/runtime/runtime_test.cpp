@@ -1,0 +1,154 @@
+#include "headwater/runtime/runtime.h"
+
+#include "headwater/base/bytes.h"
+#include "headwater/device/sim/clock.h"
+#include "headwater/device/sim/sim_device.h"
+#include "headwater/device/sim/sim_host_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "support/recording_listener.h"
+#include "support/sim_device_memory.h"
+#include <memory>
+#include <utility>
+
+namespace headwater {
+namespace {
+
+using namespace literals;  // NOLINT(google-build-using-namespace)
+
+constexpr std::size_t kDeviceBytes = 8_MiB;
+
+class RuntimeTest : public testing::Test {
+ protected:
+  void start(const Options& options) {
+    Machine machine;
+    machine.device = std::make_unique<sim::Device>(clock_, sim::Options{.capacity = kDeviceBytes, .link = {}});
+    machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB));
+    machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB, Tier::kHost));
+    memory_ = std::make_unique<support::SimDeviceMemory>(*machine.device);
+    runtime_ = std::make_unique<Runtime>(options, std::move(machine), *memory_, listener_);
+  }
+
+  Tensor& make(std::size_t bytes) {
+    TensorCache& cache = runtime_->cache();
+    const MutexLock lock(cache.mutex());
+    Reservation charge = cache.reserve({.new_bytes = bytes}, kDefaultStream);
+    Buffer buffer = memory_->try_allocate(bytes, kDefaultStream);
+    return cache.adopt(std::move(buffer), std::move(charge), this, kDefaultStream);
+  }
+
+  Report report() const {
+    Report report = runtime_->report();
+    report.moves.stall_ns = 0;  // differs from run to run
+    return report;
+  }
+
+  sim::Clock clock_;
+  std::unique_ptr<support::SimDeviceMemory> memory_;
+  std::unique_ptr<Runtime> runtime_;
+  support::RecordingListener listener_;
+
+  void TearDown() override { listener_.give_up(); }
+};
+
+TEST_F(RuntimeTest, AFreshRuntimeReportsItsBudgetAndNothingElse) {
+  start({.budget = 2_MiB});
+  EXPECT_EQ(report(), (Report{.budget_bytes = 2_MiB, .moves = {}}));
+}
+
+TEST_F(RuntimeTest, TheReportTellsWhereTheBytesAre) {
+  start({.budget = 2_MiB});
+  make(1_MiB);
+  make(1_MiB);
+  Tensor& third = make(1_MiB);
+  {
+    const MutexLock lock(runtime_->cache().mutex());
+    runtime_->cache().hold_for_life(third, kDefaultStream);
+  }
+  EXPECT_EQ(report(),
+            (Report{.budget_bytes = 2_MiB,
+                    .resident_bytes = 2_MiB,
+                    .peak_bytes = 2_MiB,
+                    .managed_bytes = 3_MiB,
+                    .pinned_bytes = 1_MiB,
+                    .host_bytes = 1_MiB,
+                    .num_tensors = 3,
+                    .moves = {.bytes_offloaded = 1_MiB, .num_offloads = 1}}));
+}
+
+TEST_F(RuntimeTest, LoweringTheBudgetOffloadsAtOnce) {
+  start({.budget = 4_MiB});
+  make(2_MiB);
+  make(2_MiB);
+  runtime_->set_budget(2_MiB, kDefaultStream);
+  EXPECT_EQ(report().resident_bytes, 2_MiB);
+  EXPECT_EQ(report().budget_bytes, 2_MiB);
+}
+
+TEST_F(RuntimeTest, ARaisedBudgetIsUsedByTheNextRequest) {
+  start({.budget = 2_MiB});
+  EXPECT_THROW(make(3_MiB), OutOfMemory);
+  runtime_->set_budget(3_MiB, kDefaultStream);
+  make(3_MiB);
+  EXPECT_EQ(report().peak_bytes, 3_MiB);
+}
+
+TEST_F(RuntimeTest, TheMinimumRefusesNothingAndKeepsNothing) {
+  start({.budget = Options::kMinimum});
+  make(3_MiB);
+  make(2_MiB);
+  EXPECT_EQ(report().resident_bytes, 2_MiB);
+  EXPECT_EQ(report().peak_bytes, 3_MiB);
+  EXPECT_EQ(report().budget_bytes, 0U);
+}
+
+TEST_F(RuntimeTest, ABudgetSetLaterIsHard) {
+  start({.budget = Options::kMinimum});
+  runtime_->set_budget(1_MiB, kDefaultStream);
+  EXPECT_THROW(make(2_MiB), OutOfMemory);
+  runtime_->set_budget(Options::kMinimum, kDefaultStream);
+  make(2_MiB);
+}
+
+TEST_F(RuntimeTest, ThePeakStartsAgainFromWhatIsUsedNow) {
+  start({.budget = 4_MiB});
+  make(4_MiB);
+  runtime_->set_budget(1_MiB, kDefaultStream);
+  runtime_->reset_peak();
+  EXPECT_EQ(report().peak_bytes, 0U);
+}
+
+TEST_F(RuntimeTest, ClosingGivesEveryTensorAndAllHostMemoryBack) {
+  start({.budget = 2_MiB});
+  make(2_MiB);
+  make(2_MiB);
+  runtime_->close(kDefaultStream);
+  EXPECT_EQ(listener_.returned().size(), 2U);
+  EXPECT_EQ(report().num_tensors, 0U);
+  EXPECT_EQ(report().resident_bytes, 0U);
+  EXPECT_EQ(report().host_bytes, 0U);
+}
+
+TEST_F(RuntimeTest, ClosingWithoutRoomThrowsAndLosesNothing) {
+  start({.budget = 4_MiB});
+  for (int i = 0; i < 3; ++i) {
+    make(3_MiB);
+  }
+  EXPECT_THROW(runtime_->close(kDefaultStream), OutOfMemory);
+  EXPECT_EQ(report().num_tensors, 3U);
+  EXPECT_LE(report().resident_bytes, 4_MiB);
+}
+
+TEST_F(RuntimeTest, AllHostMemoryTogetherStaysWithinTheHostBudget) {
+  start({.budget = 1_MiB, .host_budget = 2_MiB});
+  make(1_MiB);
+  make(1_MiB);
+  make(1_MiB);
+  EXPECT_EQ(report().host_bytes, 2_MiB);
+  EXPECT_THROW(make(1_MiB), OutOfMemory);
+  EXPECT_EQ(report().host_bytes, 2_MiB);
+}
+
+}  // namespace
+}  // namespace headwater

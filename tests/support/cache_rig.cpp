@@ -1,0 +1,180 @@
+#include "support/cache_rig.h"
+
+#include "headwater/device/host/host_device.h"
+#include "headwater/device/sim/sim_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace headwater::support {
+namespace {
+
+constexpr std::size_t kSlabBytes = 1024;
+
+std::unique_ptr<Device> make_device(const RigOptions& options, sim::Clock& clock) {
+  if (options.kind == DeviceKind::kHost) {
+    return std::make_unique<host::Device>(options.device_bytes);
+  }
+  return std::make_unique<sim::Device>(clock, sim::Options{.capacity = options.device_bytes, .link = {}});
+}
+
+}  // namespace
+
+std::vector<std::byte> pattern(unsigned seed, std::size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    result[i] = static_cast<std::byte>(seed * 31U + i * 7U + (i >> 8));
+  }
+  return result;
+}
+
+CacheRig::CacheRig(const RigOptions& options)
+    : base_(make_device(options, clock_)),
+      faulty(*base_),
+      device(faulty),
+      memory(device),
+      first_host(options.first_host_bytes),
+      second_host(options.second_host_bytes, Tier::kHost),
+      first_pool(first_host, options.first_host_bytes, kSlabBytes),
+      second_pool(second_host, options.second_host_bytes, kSlabBytes),
+      budget(options.budget),
+      cache({device, memory, {&first_pool, &second_pool}, budget, listener}, options.strictness) {}
+
+Tensor& CacheRig::make(std::size_t bytes, unsigned seed, StreamRef stream) {
+  const MutexLock lock(cache.mutex());
+  Reservation charge = cache.reserve({.op = "make", .new_bytes = bytes}, stream);
+  Buffer buffer = memory.try_allocate(bytes, stream);
+  if (!buffer) {
+    throw OutOfMemory("Out of memory: the device has no room for a new tensor");
+  }
+  Tensor& tensor = cache.adopt(std::move(buffer), std::move(charge), this, stream);
+  fill(tensor, seed);
+  return tensor;
+}
+
+void CacheRig::fill(const Tensor& tensor, unsigned seed) {
+  std::memcpy(tensor.device.data(), pattern(seed, tensor.bytes).data(), tensor.bytes);
+}
+
+std::vector<std::byte> CacheRig::bytes_of(const Tensor& tensor) {
+  device.synchronize(device.record(tensor.stream));
+  const void* data = tensor.device ? tensor.device.data() : tensor.host.data();
+  const auto* begin = static_cast<const std::byte*>(data);
+  return {begin, begin + tensor.bytes};
+}
+
+Reservation CacheRig::acquire(const std::vector<Use>& uses,
+                              const Request& request,
+                              StreamRef stream) {
+  const MutexLock lock(cache.mutex());
+  return cache.acquire(uses, request, stream);
+}
+
+void CacheRig::release(const std::vector<Use>& uses) {
+  const MutexLock lock(cache.mutex());
+  cache.release(uses);
+}
+
+void CacheRig::use(const std::vector<Use>& uses, StreamRef stream) {
+  static_cast<void>(acquire(uses, {.op = "use"}, stream));
+  release(uses);
+}
+
+void CacheRig::read(Tensor& tensor, StreamRef stream) {
+  use({{&tensor, AccessKind::kRead}}, stream);
+}
+
+void CacheRig::write(Tensor& tensor, StreamRef stream) {
+  use({{&tensor, AccessKind::kWrite}}, stream);
+}
+
+void CacheRig::forget(Tensor& tensor) {
+  Buffer freed;
+  const MutexLock lock(cache.mutex());
+  freed = cache.forget(tensor);
+}
+
+Pin CacheRig::hold(Tensor& tensor) {
+  const MutexLock lock(cache.mutex());
+  return cache.hold(tensor, kDefaultStream);
+}
+
+void CacheRig::hold_for_life(Tensor& tensor) {
+  const MutexLock lock(cache.mutex());
+  cache.hold_for_life(tensor, kDefaultStream);
+}
+
+Reservation CacheRig::reserve(const Request& request) {
+  const MutexLock lock(cache.mutex());
+  return cache.reserve(request, kDefaultStream);
+}
+
+std::size_t CacheRig::reclaim(std::size_t bytes) {
+  const MutexLock lock(cache.mutex());
+  return cache.reclaim(bytes, kDefaultStream);
+}
+
+void CacheRig::settle() {
+  const MutexLock lock(cache.mutex());
+  cache.settle(kDefaultStream);
+}
+
+void CacheRig::return_all(StreamRef stream) {
+  const MutexLock lock(cache.mutex());
+  cache.return_all(stream);
+}
+
+void CacheRig::set_budget(std::size_t bytes) {
+  budget.set_limit(bytes);
+  settle();
+}
+
+std::optional<Shortage> CacheRig::shortage_of(const std::vector<Use>& uses,
+                                              const Request& request) {
+  try {
+    static_cast<void>(acquire(uses, request));
+  } catch (const OutOfMemory& error) {
+    return error.shortage();
+  }
+  release(uses);
+  return std::nullopt;
+}
+
+std::vector<TensorId> CacheRig::resident() {
+  const MutexLock lock(cache.mutex());
+  std::vector<TensorId> ids;
+  for (const Tensor& tensor : std::as_const(cache).registry().resident()) {
+    ids.push_back(tensor.id);
+  }
+  return ids;
+}
+
+Statistics CacheRig::statistics() {
+  const MutexLock lock(cache.mutex());
+  Statistics statistics = cache.statistics();
+  statistics.stall_ns = 0;  // differs from run to run
+  return statistics;
+}
+
+std::size_t CacheRig::pinned_bytes() {
+  const MutexLock lock(cache.mutex());
+  return cache.pinned_bytes();
+}
+
+std::size_t CacheRig::num_tensors() {
+  const MutexLock lock(cache.mutex());
+  return cache.registry().size();
+}
+
+std::size_t CacheRig::num_released() {
+  const MutexLock lock(cache.mutex());
+  return cache.registry().num_released();
+}
+
+void CacheRig::check() {
+  const MutexLock lock(cache.mutex());
+  cache.check_invariants();
+}
+
+}  // namespace headwater::support
