@@ -36,6 +36,14 @@ void ChargingAllocator::uninstall() {
 
 c10::DeleterFnPtr ChargingAllocator::deleter() { return &free_block; }
 
+bool ChargingAllocator::made_in_this_session(const c10::DataPtr& pointer) {
+  ChargingAllocator& self = instance();
+  const std::shared_ptr<AllocationGate> gate = self.gate_.load();
+  const MutexLock lock(self.mutex_);
+  const auto block = self.blocks_.find(pointer.get_context());
+  return gate && block != self.blocks_.end() && block->second.gate == gate;
+}
+
 Reservation ChargingAllocator::take_charge(const c10::DataPtr& pointer) {
   if (pointer.get_deleter() != &free_block) {
     return {};

@@ -38,6 +38,8 @@ class ChargingAllocator final : public c10::Allocator {
   static void uninstall();
 
   static c10::DeleterFnPtr deleter();
+  /// Whether the block was allocated under the gate in force now.
+  static bool made_in_this_session(const c10::DataPtr& pointer);
   /// The charge of a block this allocator made, once; empty for any other.
   static Reservation take_charge(const c10::DataPtr& pointer);
 

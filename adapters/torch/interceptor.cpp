@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
 
 #include "cache_lock.h"
@@ -20,30 +21,30 @@ namespace {
 // A dispatcher fallback is a plain function: what it works on has to be reachable from here.
 std::atomic<SessionState*> active{nullptr};
 std::atomic<std::int64_t> num_running{0};  // operators between enter() and leave()
-std::atomic<bool> closing{false};
-Mutex switch_mutex;                        // held while a session is opened or closed
+std::atomic<bool> switching{false};        // a session is being opened or closed
+Mutex switch_mutex;                        // held meanwhile
+thread_local int running_here = 0;         // the part of num_running on this thread
 std::shared_ptr<SessionState> session_in_use;
 // Deleters of the last session may still be returning from its mutex.
 std::shared_ptr<SessionState> session_before;
 
 void leave() {
-  if (num_running.fetch_sub(1) == 1 && closing.load()) {
+  --running_here;
+  if (num_running.fetch_sub(1) == 1 && switching.load()) {
     num_running.notify_all();
   }
 }
 
-/// The session to run an operator in, or null. A session being closed is waited for: its tensors
-/// are on their way back.
+/// The session to run an operator in, or null. While sessions are switched it waits: tensors are on
+/// their way back, or about to move.
 SessionState* enter() {
   for (;;) {
+    ++running_here;
     num_running.fetch_add(1);
-    if (SessionState* session = active.load()) {
-      return session;
+    if (!switching.load()) {
+      return active.load();
     }
     leave();
-    if (!closing.load()) {
-      return nullptr;
-    }
     wait_for_mutex.load()(switch_mutex);
     switch_mutex.unlock();
   }
@@ -60,13 +61,37 @@ class Running {
 
   SessionState* session() const { return session_; }
   void end() {
-    if (std::exchange(session_, nullptr) != nullptr) {
+    if (!std::exchange(ended_, true)) {
       leave();
     }
   }
 
  private:
-  SessionState* session_;
+  SessionState* const session_;
+  bool ended_ = false;
+};
+
+/// While this lives no operator runs on any attached thread. Throws Error inside an operator.
+class StandStill {
+ public:
+  StandStill() {
+    if (running_here > 0) {
+      throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
+    }
+    switch_mutex.lock();
+    switching.store(true);
+    for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
+      num_running.wait(running);
+    }
+  }
+  ~StandStill() {
+    switching.store(false);
+    switch_mutex.unlock();
+  }
+  StandStill(const StandStill&) = delete;
+  StandStill& operator=(const StandStill&) = delete;
+  StandStill(StandStill&&) = delete;
+  StandStill& operator=(StandStill&&) = delete;
 };
 
 void redispatch_below(const c10::OperatorHandle& op,
@@ -83,6 +108,7 @@ void run_collective(SessionState& session,
                     const OpTraits& traits,
                     c10::DispatchKeySet keys,
                     torch::jit::Stack& stack) {
+  StorageBook::expect_collectives();
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
   redispatch_below(op, keys, stack);
@@ -100,6 +126,20 @@ void run_collective(SessionState& session,
   const CacheLock lock(session.cache());
   session.cache().release(pins);
   session.cache().release(waited);
+}
+
+/// Hands over to a subclass or a dispatch mode, as the Python key below ours would (torch 2.11 and
+/// 2.12; later versions run Python before us). That key switches off every key above it while
+/// Python code runs, ours included; here ours stays on, so the operators called are managed.
+void dispatch_to_python(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  using c10::DispatchKeySet;
+  constexpr DispatchKeySet kFromPython =
+      DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |
+      DispatchKeySet(c10::DispatchKey::Python);
+  constexpr DispatchKeySet kAbove =
+      (DispatchKeySet(DispatchKeySet::FULL) - kFromPython).remove(kInterceptKey);
+  const c10::impl::ExcludeDispatchKeyGuard exclude(kAbove);
+  (*c10::impl::getGlobalPyInterpreter())->dispatch(op, &stack);
 }
 
 /// The allocator knows nothing of our pointers: show it the block behind.
@@ -127,9 +167,13 @@ bool record_stream(SessionState& session, torch::jit::Stack& stack) {
 void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet all_keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
   Running running;
-  if (running.session() == nullptr || keys.has(c10::DispatchKey::Python)) {
+  if (keys.has(c10::DispatchKey::Python)) {
     running.end();
-    op.redispatchBoxed(keys, stack);
+    dispatch_to_python(op, *stack);
+    return;
+  }
+  if (running.session() == nullptr) {
+    redispatch_below(op, keys, *stack);
     return;
   }
   SessionState& session = *running.session();
@@ -163,11 +207,27 @@ void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet all_keys, torc
   }
 }
 
-/// The registration, made at the first session and kept: operators of threads that are still
-/// attached pass through when no session is active.
+/// Lets the dispatcher skip our key for PyTorch's operators that need no management: views and
+/// composites are a good part of all calls, and going through a boxed function costs as much as
+/// such an operator itself.
+void skip_unmanaged_operators(torch::Library& library) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
+    if (name.getNamespace() == "aten" && op && op->hasSchema() && needs_no_management(*op)) {
+      library.impl(toString(name).c_str(), torch::CppFunction::makeFallthrough());
+    }
+  }
+}
+
+/// The registration, made once and kept: operators of attached threads pass through when no
+/// session is active, and would fail without it.
 void register_fallback() {
-  static std::optional<torch::Library> library;
-  if (library) {
+  static Mutex mutex;
+  static std::optional<torch::Library> everything;
+  static std::optional<torch::Library> skipped;
+  const MutexLock lock(mutex);
+  if (everything) {
     return;
   }
   if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kInterceptKey)) {
@@ -175,8 +235,10 @@ void register_fallback() {
         "Another library intercepts operators at the dispatch key Headwater needs: key " +
         std::string(c10::toString(kInterceptKey)) + ". Load only one of them in a process.");
   }
-  library.emplace(torch::Library::IMPL, "_", kInterceptKey, __FILE__, __LINE__);
-  library->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
+  everything.emplace(torch::Library::IMPL, "_", kInterceptKey, __FILE__, __LINE__);
+  everything->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
+  skipped.emplace(torch::Library::IMPL, "aten", kInterceptKey, __FILE__, __LINE__);
+  skip_unmanaged_operators(*skipped);
 }
 
 }  // namespace
@@ -193,43 +255,33 @@ void run_managed(SessionState& session,
 }
 
 void start_intercepting(const std::shared_ptr<SessionState>& session) {
-  const MutexLock lock(switch_mutex);
+  // An operator that began without a session knows nothing of moving bytes: it ends first.
+  const StandStill still;
   if (session_in_use) {
     throw Error("A Headwater session is open already. Close it before opening another.");
   }
-  register_fallback();
+  attach_thread();
   session_in_use = session;
-  StorageBook::set_reporting_to(&session->cache());
+  StorageBook::set_reporting_to(&session->cache(), [](c10::StorageImpl& absent) {
+    if (const std::shared_ptr<SessionState> now = active_session()) {
+      now->hold_until_step_ends(absent);
+    }
+  });
   if (session->device().is_cpu()) {
     ChargingAllocator::install(session);
   }
   active.store(session.get());
-  attach_thread();
 }
 
 void stop_intercepting() {
-  if (OpScope::current() != nullptr) {
-    throw Error("Headwater cannot be switched off inside an operator. Do it after.");
-  }
-  const MutexLock lock(switch_mutex);
+  const StandStill still;
   if (!session_in_use) {
     return;
   }
-  closing.store(true);
+  session_in_use->close();
   active.store(nullptr);
-  for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
-    num_running.wait(running);
-  }
-  try {
-    session_in_use->close();
-  } catch (...) {
-    active.store(session_in_use.get());
-    closing.store(false);
-    throw;
-  }
   ChargingAllocator::uninstall();
   session_before = std::move(session_in_use);
-  closing.store(false);
   detach_thread();
 }
 
@@ -238,7 +290,10 @@ std::shared_ptr<SessionState> active_session() {
   return session_in_use;
 }
 
-void attach_thread() { c10::impl::tls_set_dispatch_key_included(kInterceptKey, true); }
+void attach_thread() {
+  register_fallback();
+  c10::impl::tls_set_dispatch_key_included(kInterceptKey, true);
+}
 
 void detach_thread() { c10::impl::tls_set_dispatch_key_included(kInterceptKey, false); }
 

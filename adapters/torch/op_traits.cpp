@@ -45,11 +45,10 @@ bool reads_shape_only(const std::string& name) {
   return kNames.contains(name);
 }
 
-/// Composite operators whose own code reads the bytes of an argument.
+/// Composite operators whose own code reads the bytes of an argument, or of what it made of them.
 bool reads_bytes_itself(const std::string& name) {
-  static const std::unordered_set<std::string> kNames{
-      "aten::tensor_split", "aten::_validate_sparse_coo_tensor_args"};
-  return kNames.contains(name);
+  return name == "aten::tensor_split" || starts_with(name, "aten::sparse_") ||
+         starts_with(name, "aten::_validate_sparse_");
 }
 
 bool is_view(const c10::FunctionSchema& schema) {
@@ -138,6 +137,14 @@ const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes() {
       {"aten::batch_norm_gather_stats_with_counts", {3, 4}},
   };
   return kWrites;
+}
+
+bool needs_no_management(const c10::OperatorHandle& op) {
+  const auto skips = [&op](c10::DeviceType device) {
+    const OpPath path = path_of(op, device);
+    return path == OpPath::kPassThrough || path == OpPath::kView;
+  };
+  return skips(c10::kCPU) && skips(c10::kCUDA);
 }
 
 OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {

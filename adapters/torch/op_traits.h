@@ -46,6 +46,9 @@ struct OpTraits {
 /// tests/python/test_writes.py compares this with what the operators do.
 const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes();
 
+/// Whether the operator is a view or a composite on every device.
+bool needs_no_management(const c10::OperatorHandle& op);
+
 OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device);
 
 /// Traits of every operator seen, for one device type. Thread-safe; references stay valid.

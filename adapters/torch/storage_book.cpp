@@ -13,6 +13,8 @@ namespace headwater::adapter {
 namespace {
 
 std::atomic<TensorCache*> reporting_to{nullptr};
+std::atomic<StorageBook::BringBack> bring_back_function{nullptr};
+std::atomic<bool> collectives_in_use{false};
 
 /// Deleter of managed storages.
 void free_managed(void* context) {
@@ -36,17 +38,31 @@ void check_layout() {
 }
 
 template <class Storage>
-concept CanForbidAccess = requires(Storage& storage) {
+concept CanGuardAccess = requires(Storage& storage) {
   storage.clear_data_ptr_access_error_msg_();
+  storage.set_materializer(nullptr);
+  storage.clear_materializer();
 };
 
-/// While bytes are away, C++ code that asks for their address gets an exception where PyTorch can
-/// take it back (since 2.13), and a null address before.
 template <class Storage>
-void set_access(Storage& storage, bool allowed) {
-  if constexpr (CanForbidAccess<Storage>) {
-    if (allowed) {
-      storage.clear_data_ptr_access_error_msg_();
+void allow_access(Storage& storage) {
+  if constexpr (CanGuardAccess<Storage>) {
+    storage.clear_data_ptr_access_error_msg_();
+    storage.clear_materializer();
+  }
+}
+
+/// Note [Reading bytes that are away]: C++ code that asks for the address of absent bytes outside
+/// an operator gets an exception where PyTorch can take that back (since 2.13), and a null address
+/// before. Once collectives are in use, storages are not forbidden but materialized: PyTorch's
+/// data-parallel code compares the pointers of gradients it does not read, which must not throw;
+/// asking for an address to write through brings the bytes back, to read through gives null.
+template <class Storage>
+void guard_access(Storage& storage) {
+  if constexpr (CanGuardAccess<Storage>) {
+    if (collectives_in_use.load(std::memory_order_relaxed)) {
+      storage.set_materializer(
+          [](c10::StorageImpl* absent) { bring_back_function.load()(*absent); });
     } else {
       storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
           "Headwater has moved the bytes of this tensor off the device: something asked for their "
@@ -75,7 +91,14 @@ StorageBook::StorageBook(TorchMemory& memory, std::size_t min_tensor_bytes)
   check_layout();
 }
 
-void StorageBook::set_reporting_to(TensorCache* cache) { reporting_to.store(cache); }
+void StorageBook::set_reporting_to(TensorCache* cache, BringBack bring_back) {
+  reporting_to.store(cache);
+  bring_back_function.store(bring_back);
+}
+
+void StorageBook::expect_collectives() {
+  collectives_in_use.store(true, std::memory_order_relaxed);
+}
 
 Tensor* StorageBook::find(const c10::StorageImpl& storage) {
   const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
@@ -131,7 +154,11 @@ std::size_t StorageBook::unmanaged_bytes() {
 void StorageBook::on_move(const Tensor& tensor) noexcept {
   auto& storage = *static_cast<c10::StorageImpl*>(tensor.owner);
   point_at(storage._mutable_data_ptr_no_checks(), tensor.device.data());
-  set_access(storage, static_cast<bool>(tensor.device));
+  if (tensor.device) {
+    allow_access(storage);
+  } else {
+    guard_access(storage);
+  }
 }
 
 bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
@@ -150,8 +177,9 @@ bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
 
 bool StorageBook::adoptable(const c10::StorageImpl& storage) const {
   const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
-  // PyTorch marks a storage so once an array over its bytes has been handed out.
-  if (!storage.resizable()) {
+  // PyTorch marks a storage so once an array over its bytes has been handed out, and when it comes
+  // from a file; in a session arrays are made over aliases, so there it can only be the latter.
+  if (!storage.resizable() && !ChargingAllocator::made_in_this_session(pointer)) {
     return false;
   }
   return std::find(own_deleters_.begin(), own_deleters_.end(), pointer.get_deleter()) !=

@@ -24,8 +24,13 @@ class StorageBook final : public MoveListener {
  public:
   StorageBook(TorchMemory& memory, std::size_t min_tensor_bytes);
 
-  /// The cache that deleters report to; the storages of one session at a time are managed.
-  static void set_reporting_to(TensorCache* cache);
+  using BringBack = void (*)(c10::StorageImpl& absent);
+
+  /// The cache that deleters report to, and how absent bytes that somebody asks for come back; the
+  /// storages of one session at a time are managed.
+  static void set_reporting_to(TensorCache* cache, BringBack bring_back);
+  /// See Note [Reading bytes that are away].
+  static void expect_collectives();
 
   static Tensor* find(const c10::StorageImpl& storage);
   /// Adopts the storage at first sight when its bytes came from the device's own allocator.

@@ -1,12 +1,13 @@
 // Trains the same small network twice, plain and in half of the bytes, and compares the bits.
 
+#include "headwater/torch.h"
+
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <headwater/torch.h>
 #include <utility>
 #include <vector>
 
@@ -79,12 +80,12 @@ int main() {
   const Measured half = train_within(ample.stats.peak_bytes / 2);
 
   const bool same = same_bits(plain, ample.result) && same_bits(plain, half.result);
-  const bool moved = half.stats.bytes_offloaded > 0;
+  const bool moved = half.stats.moves.bytes_offloaded > 0;
   std::printf("peak %s without a limit, %s within %s, %s offloaded, same bits: %s\n",
               headwater::format_bytes(ample.stats.peak_bytes).c_str(),
               headwater::format_bytes(half.stats.peak_bytes).c_str(),
               headwater::format_bytes(half.stats.budget_bytes).c_str(),
-              headwater::format_bytes(half.stats.bytes_offloaded).c_str(),
+              headwater::format_bytes(half.stats.moves.bytes_offloaded).c_str(),
               same ? "yes" : "no");
   return same && moved && half.stats.peak_bytes <= half.stats.budget_bytes ? 0 : 1;
 }

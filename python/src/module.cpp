@@ -153,7 +153,12 @@ void enable(std::size_t budget,
   options.host_budget = host_budget == 0 ? Options::kUnlimited : host_budget;
   options.min_tensor_bytes = min_tensor_bytes;
   options.log_level = parse_log_level(log_level);
-  session() = std::make_unique<Session>(options);
+  std::unique_ptr<Session> opened;
+  {
+    const py::gil_scoped_release no_gil;  // operators that must end first may need it
+    opened = std::make_unique<Session>(options);
+  }
+  session() = std::move(opened);
 }
 
 void disable() {

@@ -22,9 +22,7 @@ constexpr AccessKind kWrite = AccessKind::kWrite;
 
 /// The request fails at the budget in force and one byte below the smallest budget it names, and
 /// succeeds with that.
-void expect_smallest_budget(CacheRig& rig,
-                            const std::vector<Use>& uses,
-                            const Request& request) {
+void expect_smallest_budget(CacheRig& rig, const std::vector<Use>& uses, const Request& request) {
   const auto shortage = rig.shortage_of(uses, request);
   ASSERT_TRUE(shortage.has_value());
   rig.set_budget(shortage->smallest_budget - 1);
@@ -157,8 +155,7 @@ TEST(TensorCacheBudgetTest, AReservationInsideAnOperatorCountsWhatItHas) {
 }
 
 TEST(TensorCacheBudgetTest, TheNextHostPoolServesWhenTheFirstIsFull) {
-  CacheRig rig(
-      {.budget = 2_KiB, .first_host_bytes = 1_KiB, .second_host_bytes = 1_KiB});
+  CacheRig rig({.budget = 2_KiB, .first_host_bytes = 1_KiB, .second_host_bytes = 1_KiB});
   Tensor& first = rig.make(1_KiB, 1);
   Tensor& second = rig.make(1_KiB, 2);
   EXPECT_EQ(rig.reclaim(2_KiB), 2_KiB);

@@ -59,11 +59,10 @@ TEST_P(TensorCacheTest, AFetchedTensorHasTheBytesItHad) {
   rig_.read(tensor);
   EXPECT_EQ(tensor.residency, Residency::kBoth);
   EXPECT_EQ(rig_.bytes_of(tensor), pattern(7, 1000));
-  EXPECT_EQ(rig_.statistics(),
-            (Statistics{.bytes_offloaded = 1000,
-                        .bytes_fetched = 1000,
-                        .num_offloads = 1,
-                        .num_fetches = 1}));
+  EXPECT_EQ(
+      rig_.statistics(),
+      (Statistics{
+          .bytes_offloaded = 1000, .bytes_fetched = 1000, .num_offloads = 1, .num_fetches = 1}));
 }
 
 TEST_P(TensorCacheTest, TheOwnerLearnsEveryNewAddress) {
@@ -171,8 +170,7 @@ TEST_P(TensorCacheTest, BytesThatExistAreChargedEvenBeyondTheLimit) {
 TEST_P(TensorCacheTest, TheRestOfALargerChargeIsGivenBack) {
   const MutexLock lock(rig_.cache.mutex());
   Buffer buffer = rig_.memory.try_allocate(1000, kDefaultStream);
-  rig_.cache.adopt(
-      std::move(buffer), rig_.budget.reserve_beyond(1024), nullptr, kDefaultStream);
+  rig_.cache.adopt(std::move(buffer), rig_.budget.reserve_beyond(1024), nullptr, kDefaultStream);
   EXPECT_EQ(rig_.budget.used(), 1000U);
 }
 

@@ -23,7 +23,8 @@ class RuntimeTest : public testing::Test {
  protected:
   void start(const Options& options) {
     Machine machine;
-    machine.device = std::make_unique<sim::Device>(clock_, sim::Options{.capacity = kDeviceBytes, .link = {}});
+    machine.device =
+        std::make_unique<sim::Device>(clock_, sim::Options{.capacity = kDeviceBytes, .link = {}});
     machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB));
     machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB, Tier::kHost));
     memory_ = std::make_unique<support::SimDeviceMemory>(*machine.device);

@@ -16,7 +16,8 @@ std::unique_ptr<Device> make_device(const RigOptions& options, sim::Clock& clock
   if (options.kind == DeviceKind::kHost) {
     return std::make_unique<host::Device>(options.device_bytes);
   }
-  return std::make_unique<sim::Device>(clock, sim::Options{.capacity = options.device_bytes, .link = {}});
+  return std::make_unique<sim::Device>(clock,
+                                       sim::Options{.capacity = options.device_bytes, .link = {}});
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ std::optional<Shortage> CacheRig::shortage_of(const std::vector<Use>& uses,
 std::vector<TensorId> CacheRig::resident() {
   const MutexLock lock(cache.mutex());
   std::vector<TensorId> ids;
-  for (const Tensor& tensor : std::as_const(cache).registry().resident()) {
+  for (const Tensor& tensor : cache.registry().resident()) {
     ids.push_back(tensor.id);
   }
   return ids;

@@ -9,7 +9,6 @@
 #include "support/recording_device.h"
 #include "support/recording_listener.h"
 #include "support/sim_device_memory.h"
-
 #include <cstddef>
 #include <memory>
 #include <optional>

@@ -21,8 +21,7 @@ class RegistryTest : public testing::Test {
  protected:
   Tensor& create() {
     Buffer buffer(bytes_.data(), kBytes, nullptr, [](void*) {});
-    return registry_.create(
-        std::move(buffer), budget_.reserve_beyond(kBytes), this, StreamRef(3));
+    return registry_.create(std::move(buffer), budget_.reserve_beyond(kBytes), this, StreamRef(3));
   }
 
   void write_back(Tensor& tensor) {

@@ -1,12 +1,12 @@
 #include "headwater/offload/tensor_cache.h"
 
+#include "headwater/base/bytes.h"
+#include "headwater/base/check.h"
+
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
-
-#include "headwater/base/bytes.h"
-#include "headwater/base/check.h"
 
 namespace headwater {
 namespace {
@@ -30,7 +30,9 @@ class StallTimer {
 };
 
 /// How far `bytes` goes beyond `part`; an operator may have freed some of what it allocated.
-std::size_t beyond(std::size_t bytes, std::size_t part) { return bytes - std::min(bytes, part); }
+std::size_t beyond(std::size_t bytes, std::size_t part) {
+  return bytes - std::min(bytes, part);
+}
 
 }  // namespace
 

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "headwater/base/error.h"
 #include "headwater/base/mutex.h"
 #include "headwater/device/device.h"
@@ -15,6 +10,11 @@
 #include "headwater/offload/move_listener.h"
 #include "headwater/tensor/pin.h"
 #include "headwater/tensor/registry.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace headwater {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstddef>
-
 #include "headwater/base/log.h"
+
+#include <cstddef>
 
 namespace headwater {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstddef>
-
 #include "headwater/memory/statistics.h"
+
+#include <cstddef>
 
 namespace headwater {
 
@@ -13,7 +13,7 @@ struct Report {
   std::size_t peak_bytes = 0;      // most that was ever charged
   std::size_t managed_bytes = 0;   // of all tensors, wherever they are
   std::size_t pinned_bytes = 0;
-  std::size_t host_bytes = 0;      // in host blocks
+  std::size_t host_bytes = 0;  // in host blocks
   std::size_t num_tensors = 0;
   Statistics moves;
 

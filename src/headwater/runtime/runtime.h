@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "headwater/base/log.h"
 #include "headwater/device/device.h"
 #include "headwater/device/host_memory.h"
@@ -12,6 +9,9 @@
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/runtime/options.h"
 #include "headwater/runtime/report.h"
+
+#include <memory>
+#include <vector>
 
 namespace headwater {
 

@@ -1,9 +1,9 @@
 #include "headwater/tensor/registry.h"
 
+#include "headwater/base/check.h"
+
 #include <iterator>
 #include <utility>
-
-#include "headwater/base/check.h"
 
 namespace headwater {
 namespace {
@@ -15,6 +15,18 @@ void check_tensor(const Tensor& tensor) {
   HEADWATER_CHECK_EQ(static_cast<bool>(tensor.host),
                      state == Residency::kBoth || state == Residency::kHost);
   HEADWATER_CHECK(tensor.num_pins == 0 || on_device(state) || state == Residency::kReleased);
+}
+
+/// Returns the bytes of the list.
+std::size_t check_list(const std::list<Tensor>& tensors, bool resident) {
+  std::size_t bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    HEADWATER_CHECK_EQ(on_device(tensor.residency), resident);
+    HEADWATER_CHECK(tensor.residency != Residency::kReleased);
+    check_tensor(tensor);
+    bytes += tensor.bytes;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -61,19 +73,11 @@ void Registry::touch(Tensor& tensor) {
 }
 
 void Registry::check_invariants() const {
-  std::size_t bytes = 0;
-  for (const std::list<Tensor>* list : {&resident_, &absent_}) {
-    for (const Tensor& tensor : *list) {
-      HEADWATER_CHECK_EQ(on_device(tensor.residency), list == &resident_);
-      check_tensor(tensor);
-      bytes += tensor.bytes;
-    }
-  }
+  HEADWATER_CHECK_EQ(check_list(resident_, true) + check_list(absent_, false), bytes_);
   for (const Tensor& tensor : released_) {
     HEADWATER_CHECK(tensor.residency == Residency::kReleased && tensor.num_pins > 0);
     check_tensor(tensor);
   }
-  HEADWATER_CHECK_EQ(bytes, bytes_);
 }
 
 std::list<Tensor>& Registry::list_for(Residency residency) {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "headwater/tensor/tensor.h"
+
 #include <cstddef>
 #include <list>
-
-#include "headwater/tensor/tensor.h"
 
 namespace headwater {
 

@@ -1,11 +1,11 @@
 #include "headwater/tensor/residency.h"
 
+#include "headwater/base/error.h"
+
 #include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
-
-#include "headwater/base/error.h"
 
 namespace headwater {
 namespace {
@@ -29,8 +29,12 @@ constexpr std::array<std::string_view, kNumEvents> kEventNames{"write-back begin
                                                                "write",
                                                                "release"};
 
-constexpr std::size_t index(S state) { return static_cast<std::size_t>(state); }
-constexpr std::size_t index(E event) { return static_cast<std::size_t>(event); }
+constexpr std::size_t index(S state) {
+  return static_cast<std::size_t>(state);
+}
+constexpr std::size_t index(E event) {
+  return static_cast<std::size_t>(event);
+}
 
 // A tensor with a move in flight is neither written nor released: the move ends or fails first.
 constexpr std::array<Row, kNumStates> make_table() {
@@ -65,8 +69,12 @@ Residency next_residency(Residency state, ResidencyEvent event) {
   return *next;
 }
 
-std::string_view residency_name(Residency state) { return kStateNames[index(state)]; }
+std::string_view residency_name(Residency state) {
+  return kStateNames[index(state)];
+}
 
-std::string_view event_name(ResidencyEvent event) { return kEventNames[index(event)]; }
+std::string_view event_name(ResidencyEvent event) {
+  return kEventNames[index(event)];
+}
 
 }  // namespace headwater

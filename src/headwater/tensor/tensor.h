@@ -1,15 +1,15 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <list>
-
 #include "headwater/base/id.h"
 #include "headwater/device/stream.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/buffer.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/tensor/residency.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
 
 namespace headwater {
 
