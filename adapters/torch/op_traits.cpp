@@ -45,12 +45,6 @@ bool reads_shape_only(const std::string& name) {
   return kNames.contains(name);
 }
 
-/// Composite operators whose own code reads the bytes of an argument, or of what it made of them.
-bool reads_bytes_itself(const std::string& name) {
-  return name == "aten::tensor_split" || starts_with(name, "aten::sparse_") ||
-         starts_with(name, "aten::_validate_sparse_");
-}
-
 bool is_view(const c10::FunctionSchema& schema) {
   const auto reads_alias = [](const c10::Argument& argument) {
     return argument.alias_info() != nullptr && !argument.alias_info()->isWrite();
@@ -77,7 +71,7 @@ OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
     return OpPath::kRecordStream;
   }
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
-      !op.hasKernelForDispatchKey(backend) && !reads_bytes_itself(name)) {
+      !op.hasKernelForDispatchKey(backend)) {
     return OpPath::kPassThrough;
   }
   if (is_view(schema)) {

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .task import Task
 
 SIZES = {
-    "cpu": {"vocabulary": 600, "hidden": 192, "layers": 4, "batch": 16, "length": 24},
+    "cpu": {"vocabulary": 600, "hidden": 160, "layers": 8, "batch": 16, "length": 24},
     "gpu": {"vocabulary": 1000, "hidden": 1024, "layers": 6, "batch": 64, "length": 128},
 }
 

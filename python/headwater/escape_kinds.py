@@ -104,6 +104,19 @@ def contents(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     return held_contents
 
 
+def whole(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Reads the bytes of what it makes on the way: runs as one operator."""
+
+    @_wraps(original)
+    def as_one_operator(*args: Any, **kwargs: Any) -> Any:
+        if _is_suspended():
+            return original(*args, **kwargs)
+        with _C.CompiledCall(list(_tensors_in((*args, *kwargs.values())))), suspended():
+            return original(*args, **kwargs)
+
+    return as_one_operator
+
+
 def address(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A bare address leaves: nobody can tell for how long, so the bytes stay for the step."""
 
@@ -204,6 +217,14 @@ def _hold(owner: Any, holds: ExitStack) -> None:
         holds.enter_context(_C.hold_storage(owner))
     elif isinstance(owner, torch.TypedStorage):
         holds.enter_context(_C.hold_storage(owner._untyped_storage))
+
+
+def _tensors_in(values: Sequence[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors_in(value)
 
 
 def _hold_inside(values: Sequence[Any], holds: ExitStack) -> None:

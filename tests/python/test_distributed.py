@@ -18,7 +18,7 @@ WORLD = 2
 
 def model() -> torch.nn.Module:
     torch.manual_seed(0)
-    layers = [layer for _ in range(4) for layer in (torch.nn.Linear(64, 64), torch.nn.ReLU())]
+    layers = [layer for _ in range(12) for layer in (torch.nn.Linear(64, 64), torch.nn.ReLU())]
     return torch.nn.Sequential(*layers, torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 4))
 
 
@@ -28,7 +28,7 @@ def train(rank: int) -> list[bytes]:
     torch.manual_seed(rank)
     for _ in range(4):
         optimizer.zero_grad()
-        network(torch.randn(512, 64)).pow(2).sum().backward()
+        network(torch.randn(256, 64)).pow(2).sum().backward()
         optimizer.step()
     return [as_bytes(t) for t in network.state_dict().values()]
 

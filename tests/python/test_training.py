@@ -44,17 +44,21 @@ OTHER_RECIPES = [
 ]
 
 
+# Shares that the largest op of a run allows, where that is more than the parameter asks for: after
+# checkpointing, the loss over the vocabulary is most of what is left of a GPT.
+LEAST_SHARES = {("checkpoint", "gpt"): 0.5}
+
+
 def budget_of(share: float | str, task: str, recipe: str, device: str) -> int:
     if share == "smallest":
         return int(minimum(task, recipe, device).stats["peak_bytes"])
-    return int(plain(task, recipe, device).peak_bytes * share)
+    assert isinstance(share, float)
+    least = LEAST_SHARES.get((recipe, task), 0.0)
+    return int(plain(task, recipe, device).peak_bytes * max(share, least))
 
 
-def check_peak(result: Result, recipe: str, budget: int, device: str) -> None:
+def check_peak(result: Result, budget: int, device: str) -> None:
     assert result.stats["peak_bytes"] <= budget
-    if recipe == "resume":
-        # Loading makes tensors outside any op: they are managed, and counted, from their first use.
-        return
     if device == "cuda":
         assert result.peak_bytes <= 1.05 * budget
     else:
@@ -67,7 +71,7 @@ def check(task: str, recipe: str, share: float | str, device: str) -> None:
     budget = budget_of(share, task, recipe, device)
     result = run(task, recipe, budget, device)
     assert result.bits.differences(expected.bits) == []
-    check_peak(result, recipe, budget, device)
+    check_peak(result, budget, device)
     assert result.stats["unmanaged_bytes"] <= 0.01 * expected.peak_bytes
     if share != 1.0:
         assert result.stats["bytes_offloaded"] > 0
