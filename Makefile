@@ -42,7 +42,7 @@ configure = cmake -S . -G Ninja -DPython_EXECUTABLE=$$(command -v $(PY)) $(CMAKE
 .PHONY: help demo test check conformance format clean build package
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -ts'|'
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables: TORCH_VERSION=$(TORCH_VERSION)  PYTHON=$(PYTHON)  JOBS=$(JOBS)  PIP_ARGS=  CMAKE_ARGS='
 	@echo '           SETUP=none uses PYTHON and the installed tools as they are and installs nothing'

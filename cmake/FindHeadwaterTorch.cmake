@@ -74,6 +74,8 @@ if(HeadwaterTorch_FOUND AND NOT TARGET HeadwaterTorch::torch)
       "${HeadwaterTorch_INCLUDE_DIR};${HeadwaterTorch_INCLUDE_DIR}/torch/csrc/api/include"
     # The libraries are built with NDEBUG, and some of their inline functions depend on it.
     INTERFACE_COMPILE_DEFINITIONS "NDEBUG;_GLIBCXX_USE_CXX11_ABI=1")
+  # What the CUDA libraries behind PyTorch's own libraries lack is no matter for our link.
+  target_link_options(HeadwaterTorch::torch INTERFACE -Wl,--allow-shlib-undefined)
   # libtorch has no symbols of its own; dropped as unneeded it would take the CUDA backend with it.
   target_link_libraries(HeadwaterTorch::torch INTERFACE
     "${HeadwaterTorch_C10}" "${HeadwaterTorch_TORCH_CPU}"

@@ -61,7 +61,7 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   adopt(results, stream, nullptr);
   session_.cache().release(uses_);
   pinned_ = false;
-  session_.cache().settle(stream);
+  session_.cache().settle(session_.unseen_bytes(), stream);
 }
 
 std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
@@ -130,6 +130,10 @@ std::size_t OpScope::pinned_bytes() {
 }
 
 Request OpScope::predict(Arguments arguments) {
+  constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator
+  if (session_.num_ops() % kOpsBetweenLooks == 0) {
+    session_.look_for_unseen_bytes();
+  }
   WorkingSets& sets = session_.working_sets();
   const WorkingSets::Key key = WorkingSets::key(op_, arguments);
   if (const std::optional<NewBytes> known = sets.find(key)) {
@@ -137,17 +141,18 @@ Request OpScope::predict(Arguments arguments) {
   } else {
     predicted_ = sets.predict(op_, arguments);
     measured_key_ = key;
-    allocated_before_ = sets.total_allocated();
+    allocated_before_ = sets.count();
   }
   Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
-  request.spare_bytes = predicted_.measured - std::min(predicted_.measured, predicted_.outputs);
+  request.spare_bytes = predicted_.total - std::min(predicted_.total, predicted_.outputs) +
+                        session_.unseen_bytes();
   return request;
 }
 
 void OpScope::learn() {
   if (allocated_before_) {
-    const std::optional<std::uint64_t> after = session_.working_sets().total_allocated();
-    predicted_.measured = static_cast<std::size_t>(after.value_or(0) - *allocated_before_);
+    const AllocatorCount after = session_.working_sets().count().value_or(*allocated_before_);
+    predicted_.total = after.so_far - allocated_before_->so_far;
     session_.working_sets().learn(measured_key_, predicted_);
   }
 }

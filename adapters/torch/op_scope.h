@@ -63,7 +63,7 @@ class OpScope {
   // set while the operator is being measured
   WorkingSets::Key measured_key_ = 0;
   NewBytes predicted_;
-  std::optional<std::uint64_t> allocated_before_;
+  std::optional<AllocatorCount> allocated_before_;
 };
 
 }  // namespace headwater::adapter

@@ -31,7 +31,9 @@ SessionState::SessionState(const Options& options, c10::Device device)
       book_(memory_, options.min_tensor_bytes),
       runtime_(options, machine_for(device), memory_, book_),
       ops_(device.type()),
-      working_sets_(device) {}
+      working_sets_(device) {
+  look_for_unseen_bytes();
+}
 
 std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
   std::vector<Pin> pins;
@@ -95,6 +97,14 @@ void SessionState::close() {
     }
     // Storages that other threads are freeing at this moment report to us yet.
     std::this_thread::yield();
+  }
+}
+
+void SessionState::look_for_unseen_bytes() {
+  if (const std::optional<AllocatorCount> count = working_sets_.count()) {
+    const std::size_t used = runtime_.budget().used();
+    unseen_bytes_.store(count->now - std::min<std::size_t>(count->now, used),
+                        std::memory_order_relaxed);
   }
 }
 

@@ -54,10 +54,17 @@ class SessionState final : public AllocationGate {
   /// asks when they are allocated; elsewhere there is nobody to ask, so they are predicted once
   /// the device is half full.
   bool must_predict() {
-    return !device().is_cpu() && 2 * runtime_.budget().used() > runtime_.budget().limit();
+    return !device().is_cpu() &&
+           2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
   }
+  /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
+  /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
+  /// the CPU, where every allocation is charged.
+  std::size_t unseen_bytes() const { return unseen_bytes_.load(std::memory_order_relaxed); }
+  void look_for_unseen_bytes();
 
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -69,6 +76,7 @@ class SessionState final : public AllocationGate {
   PendingWork pending_work_;
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
+  std::atomic<std::size_t> unseen_bytes_{0};
   std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
 };

@@ -59,6 +59,12 @@ void add_bytes(const c10::IValue& value,
   });
 }
 
+/// Convolutions take workspaces of about the size of what they read and write; until one has been
+/// measured, room for that much is made.
+bool needs_workspace(const std::string& name) {
+  return name.find("convolution") != std::string::npos;
+}
+
 WorkingSets::Key mix(WorkingSets::Key key, std::uint64_t value) {
   key ^= value + 0x9e3779b97f4a7c15U + (key << 6) + (key >> 2);
   return key * 0xff51afd7ed558ccdU;
@@ -139,7 +145,15 @@ std::optional<NewBytes> WorkingSets::find(Key key) {
 }
 
 NewBytes WorkingSets::predict(const c10::OperatorHandle& op, Arguments arguments) const {
-  return {.outputs = output_bytes(op, arguments).value_or(0), .measured = 0};
+  const std::optional<std::size_t> outputs = output_bytes(op, arguments);
+  NewBytes bytes{.outputs = outputs.value_or(0), .total = outputs.value_or(0)};
+  if (!outputs || needs_workspace(op.schema().name())) {
+    std::unordered_set<const c10::StorageImpl*> seen;
+    for (const c10::IValue& argument : arguments) {
+      add_bytes(argument, seen, bytes.total);
+    }
+  }
+  return bytes;
 }
 
 void WorkingSets::learn(Key key, NewBytes bytes) {
@@ -151,14 +165,15 @@ void WorkingSets::learn(Key key, NewBytes bytes) {
   known_.insert_or_assign(key, bytes);
 }
 
-std::optional<std::uint64_t> WorkingSets::total_allocated() const {
+std::optional<AllocatorCount> WorkingSets::count() const {
   auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device_.type()));
   if (allocator == nullptr) {
     return std::nullopt;
   }
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return static_cast<std::uint64_t>(
-      allocator->getDeviceStats(device_.index()).allocated_bytes.at(kAll).allocated);
+  const auto bytes = allocator->getDeviceStats(device_.index()).allocated_bytes.at(kAll);
+  return AllocatorCount{.now = static_cast<std::uint64_t>(bytes.current),
+                        .so_far = static_cast<std::uint64_t>(bytes.allocated)};
 }
 
 }  // namespace headwater::adapter

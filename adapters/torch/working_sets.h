@@ -17,7 +17,13 @@ namespace headwater::adapter {
 /// Device bytes an operator allocates, beyond its arguments.
 struct NewBytes {
   std::size_t outputs = 0;  // known from shapes alone
-  std::size_t measured = 0; // all it allocated when it last ran on such arguments
+  std::size_t total = 0;    // with workspaces: guessed, then measured when it ran
+};
+
+/// What the device's allocator has given out.
+struct AllocatorCount {
+  std::uint64_t now = 0;      // and not got back
+  std::uint64_t so_far = 0;   // since the start
 };
 
 using Arguments = c10::ArrayRef<c10::IValue>;
@@ -41,8 +47,8 @@ class WorkingSets {
   NewBytes predict(const c10::OperatorHandle& op, Arguments arguments) const;
   void learn(Key key, NewBytes bytes) HEADWATER_EXCLUDES(mutex_);
 
-  /// All bytes the device's allocator has handed out so far, or nothing if it keeps no count.
-  std::optional<std::uint64_t> total_allocated() const;
+  /// Nothing if the device's allocator keeps no count.
+  std::optional<AllocatorCount> count() const;
 
  private:
   const c10::Device device_;

@@ -1,7 +1,8 @@
 """Trains a task with a recipe, plainly or under a budget, and keeps every bit that came out.
 
 Peaks are measured from outside Headwater: on a CPU by a counting allocator under PyTorch, on a GPU
-by ``torch.cuda.max_memory_allocated``. Both start from what was allocated before the run.
+by ``torch.cuda.max_memory_allocated``. The former starts from what was allocated before the run;
+the latter is everything, since on a GPU the budget covers workspaces and strangers too.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Meter:
 
     def peak_bytes(self) -> int:
         if self._cuda:
-            return torch.cuda.max_memory_allocated() - self._base
+            return torch.cuda.max_memory_allocated()
         return counting_allocator.peak_bytes() - self._base
 
     def small_peak_bytes(self) -> int:

@@ -118,7 +118,7 @@ std::size_t CacheRig::reclaim(std::size_t bytes) {
 
 void CacheRig::settle() {
   const MutexLock lock(cache.mutex());
-  cache.settle(kDefaultStream);
+  cache.settle(0, kDefaultStream);
 }
 
 void CacheRig::return_all(StreamRef stream) {

@@ -129,10 +129,10 @@ Reservation TensorCache::reserve(const Request& request, StreamRef stream) {
   return charge(request.new_bytes);
 }
 
-void TensorCache::settle(StreamRef stream) {
-  if (budget_.used() > budget_.limit()) {
+void TensorCache::settle(std::size_t headroom, StreamRef stream) {
+  if (budget_.used() + headroom > budget_.limit()) {
     const StallTimer timer(statistics_.stall_ns);
-    make_room(0, stream);
+    make_room(headroom, stream);
   }
 }
 
@@ -232,7 +232,7 @@ void TensorCache::fetch_all(StreamRef stream) {
     }
   } catch (...) {
     release(all);
-    settle(stream);
+    settle(0, stream);
     throw;
   }
   release(all);

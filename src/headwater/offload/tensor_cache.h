@@ -85,8 +85,8 @@ class TensorCache final : public PinKeeper {
   /// Charges bytes that are about to be allocated, offloading for them. Throws OutOfMemory.
   [[nodiscard]] Reservation reserve(const Request& request, StreamRef stream)
       HEADWATER_REQUIRES(mutex_);
-  /// Offloads until the limit holds again.
-  void settle(StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Offloads until the limit holds again with `headroom` bytes to spare.
+  void settle(std::size_t headroom, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Offloads at least `bytes` where it can; returns the bytes given back.
   std::size_t reclaim(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Fetches every tensor and gives it back to its owner. Throws OutOfMemory when the device

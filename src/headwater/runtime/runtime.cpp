@@ -47,7 +47,7 @@ void Runtime::set_budget(std::size_t budget, StreamRef stream) {
   const MutexLock lock(cache_.mutex());
   budget_.set_limit(budget);
   cache_.set_strictness(strictness_of(budget));
-  cache_.settle(stream);
+  cache_.settle(0, stream);
 }
 
 void Runtime::close(StreamRef stream) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <torch/version.h>
 
 #include "out_of_memory.h"
 #include <atomic>
@@ -113,7 +114,11 @@ TEST_F(SessionTest, AnAddressIsNotGivenOutWhileTheBytesAreAway) {
   Session session(cpu(64_KiB));
   const at::Tensor away = filled(64_KiB, 1.0F);
   press(64_KiB);
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
   EXPECT_THROW(static_cast<void>(away.const_data_ptr()), c10::Error);
+#else  // PyTorch cannot take a refusal back yet
+  EXPECT_EQ(away.const_data_ptr(), nullptr);
+#endif
   EXPECT_EQ(away.sum().item<float>(), 16384.0F);
 }
 
