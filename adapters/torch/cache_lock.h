@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
-
 #include "headwater/base/mutex.h"
 #include "headwater/offload/tensor_cache.h"
+
+#include <atomic>
 
 namespace headwater::adapter {
 
@@ -11,7 +11,14 @@ namespace headwater::adapter {
 /// with the mutex held. The Python module installs one that gives up the interpreter lock
 /// meanwhile: storages are freed with it held, and their deleter needs the cache.
 using WaitForMutex = void (*)(Mutex&);
-inline std::atomic<WaitForMutex> wait_for_mutex{[](Mutex& mutex) { mutex.lock(); }};
+inline std::atomic<WaitForMutex> wait_for_mutex{[](Mutex& mutex)
+                                                    HEADWATER_ACQUIRE(mutex) { mutex.lock(); }};
+
+/// Locks with whatever wait_for_mutex says; the analysis does not see through the pointer.
+inline void lock_contended(Mutex& mutex)
+    HEADWATER_ACQUIRE(mutex) HEADWATER_NO_THREAD_SAFETY_ANALYSIS {
+  wait_for_mutex.load()(mutex);
+}
 
 /// Holds the tensor cache's mutex for a scope.
 class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
@@ -19,7 +26,7 @@ class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
   explicit CacheLock(TensorCache& cache) HEADWATER_ANNOTATION(acquire_capability(cache.mutex()))
       : mutex_(cache.mutex()) {
     if (!mutex_.try_lock()) {
-      wait_for_mutex.load()(mutex_);
+      lock_contended(mutex_);
     }
   }
   ~CacheLock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }

@@ -34,7 +34,9 @@ void ChargingAllocator::uninstall() {
   }
 }
 
-c10::DeleterFnPtr ChargingAllocator::deleter() { return &free_block; }
+c10::DeleterFnPtr ChargingAllocator::deleter() {
+  return &free_block;
+}
 
 bool ChargingAllocator::made_in_this_session(const c10::DataPtr& pointer) {
   ChargingAllocator& self = instance();

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "headwater/base/mutex.h"
+#include "headwater/memory/budget.h"
+
+#include <c10/core/Allocator.h>
+
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
-
-#include <c10/core/Allocator.h>
-
-#include "headwater/base/mutex.h"
-#include "headwater/memory/budget.h"
 
 namespace headwater::adapter {
 

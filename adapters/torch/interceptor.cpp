@@ -1,9 +1,5 @@
 #include "interceptor.h"
 
-#include <atomic>
-#include <optional>
-#include <utility>
-
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
@@ -14,85 +10,12 @@
 #include "op_scope.h"
 #include "out_of_memory.h"
 #include "session_state.h"
+#include "session_switch.h"
+#include <optional>
+#include <utility>
 
 namespace headwater::adapter {
 namespace {
-
-// A dispatcher fallback is a plain function: what it works on has to be reachable from here.
-std::atomic<SessionState*> active{nullptr};
-std::atomic<std::int64_t> num_running{0};  // operators between enter() and leave()
-std::atomic<bool> switching{false};        // a session is being opened or closed
-Mutex switch_mutex;                        // held meanwhile
-thread_local int running_here = 0;         // the part of num_running on this thread
-std::shared_ptr<SessionState> session_in_use;
-// Deleters of the last session may still be returning from its mutex.
-std::shared_ptr<SessionState> session_before;
-
-void leave() {
-  --running_here;
-  if (num_running.fetch_sub(1) == 1 && switching.load()) {
-    num_running.notify_all();
-  }
-}
-
-/// The session to run an operator in, or null. While sessions are switched it waits: tensors are on
-/// their way back, or about to move.
-SessionState* enter() {
-  for (;;) {
-    ++running_here;
-    num_running.fetch_add(1);
-    if (!switching.load()) {
-      return active.load();
-    }
-    leave();
-    wait_for_mutex.load()(switch_mutex);
-    switch_mutex.unlock();
-  }
-}
-
-class Running {
- public:
-  Running() : session_(enter()) {}
-  ~Running() { end(); }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  Running(Running&&) = delete;
-  Running& operator=(Running&&) = delete;
-
-  SessionState* session() const { return session_; }
-  void end() {
-    if (!std::exchange(ended_, true)) {
-      leave();
-    }
-  }
-
- private:
-  SessionState* const session_;
-  bool ended_ = false;
-};
-
-/// While this lives no operator runs on any attached thread. Throws Error inside an operator.
-class StandStill {
- public:
-  StandStill() {
-    if (running_here > 0) {
-      throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
-    }
-    switch_mutex.lock();
-    switching.store(true);
-    for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
-      num_running.wait(running);
-    }
-  }
-  ~StandStill() {
-    switching.store(false);
-    switch_mutex.unlock();
-  }
-  StandStill(const StandStill&) = delete;
-  StandStill& operator=(const StandStill&) = delete;
-  StandStill(StandStill&&) = delete;
-  StandStill& operator=(StandStill&&) = delete;
-};
 
 void redispatch_below(const c10::OperatorHandle& op,
                       c10::DispatchKeySet keys,
@@ -142,31 +65,37 @@ void dispatch_to_python(const c10::OperatorHandle& op, torch::jit::Stack& stack)
   (*c10::impl::getGlobalPyInterpreter())->dispatch(op, &stack);
 }
 
-/// The allocator knows nothing of our pointers: show it the block behind.
-bool record_stream(SessionState& session, torch::jit::Stack& stack) {
-  const at::Tensor& tensor = torch::jit::peek(stack, 0, 2).toTensor();
-  const c10::Stream stream = torch::jit::peek(stack, 1, 2).toStream();
-  bool managed = false;
-  {
-    const CacheLock lock(session.cache());
-    if (tensor.has_storage()) {
-      if (Tensor* found = StorageBook::find(*tensor.storage().unsafeGetStorageImpl())) {
-        managed = true;
-        if (found->device) {
-          session.memory().record_use(found->device, session.memory().reference(stream));
-        }
-      }
-    }
+/// Tells the allocator that the stream uses the tensor's bytes. False when they are not ours.
+bool record_use(SessionState& session, const at::Tensor& tensor, const c10::Stream& stream) {
+  if (!tensor.has_storage()) {
+    return false;
   }
-  if (managed) {
-    torch::jit::drop(stack, 2);
+  const CacheLock lock(session.cache());
+  const Tensor* managed = StorageBook::find(*tensor.storage().unsafeGetStorageImpl());
+  if (managed != nullptr && managed->device) {
+    session.memory().record_use(managed->device, session.memory().reference(stream));
   }
-  return managed;
+  return managed != nullptr;
 }
 
-void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet all_keys, torch::jit::Stack* stack) {
+/// The allocator knows nothing of our pointers: show it the block behind.
+void record_stream(SessionState& session,
+                   const c10::OperatorHandle& op,
+                   c10::DispatchKeySet keys,
+                   torch::jit::Stack& stack) {
+  const at::Tensor& tensor = torch::jit::peek(stack, 0, 2).toTensor();
+  if (record_use(session, tensor, torch::jit::peek(stack, 1, 2).toStream())) {
+    torch::jit::drop(stack, 2);
+  } else {
+    redispatch_below(op, keys, stack);
+  }
+}
+
+void intercept(const c10::OperatorHandle& op,
+               c10::DispatchKeySet all_keys,
+               torch::jit::Stack* stack) {
   const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
-  Running running;
+  RunningOp running;
   if (keys.has(c10::DispatchKey::Python)) {
     running.end();
     dispatch_to_python(op, *stack);
@@ -188,9 +117,7 @@ void intercept(const c10::OperatorHandle& op, c10::DispatchKeySet all_keys, torc
       redispatch_below(op, keys, *stack);
       return;
     case OpPath::kRecordStream:
-      if (!record_stream(session, *stack)) {
-        redispatch_below(op, keys, *stack);
-      }
+      record_stream(session, op, keys, *stack);
       return;
     case OpPath::kCollective:
       session.count_op();
@@ -231,9 +158,9 @@ void register_fallback() {
     return;
   }
   if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kInterceptKey)) {
-    throw Error(
-        "Another library intercepts operators at the dispatch key Headwater needs: key " +
-        std::string(c10::toString(kInterceptKey)) + ". Load only one of them in a process.");
+    throw Error("Another library intercepts operators at the dispatch key Headwater needs: key " +
+                std::string(c10::toString(kInterceptKey)) +
+                ". Load only one of them in a process.");
   }
   everything.emplace(torch::Library::IMPL, "_", kInterceptKey, __FILE__, __LINE__);
   everything->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
@@ -256,12 +183,11 @@ void run_managed(SessionState& session,
 
 void start_intercepting(const std::shared_ptr<SessionState>& session) {
   // An operator that began without a session knows nothing of moving bytes: it ends first.
-  const StandStill still;
-  if (session_in_use) {
+  StandStill still;
+  if (still.session() != nullptr) {
     throw Error("A Headwater session is open already. Close it before opening another.");
   }
   attach_thread();
-  session_in_use = session;
   StorageBook::set_reporting_to(&session->cache(), [](c10::StorageImpl& absent) {
     if (const std::shared_ptr<SessionState> now = active_session()) {
       now->hold_until_step_ends(absent);
@@ -270,24 +196,18 @@ void start_intercepting(const std::shared_ptr<SessionState>& session) {
   if (session->device().is_cpu()) {
     ChargingAllocator::install(session);
   }
-  active.store(session.get());
+  still.switch_to(session);
 }
 
 void stop_intercepting() {
-  const StandStill still;
-  if (!session_in_use) {
+  StandStill still;
+  if (still.session() == nullptr) {
     return;
   }
-  session_in_use->close();
-  active.store(nullptr);
+  still.session()->close();
   ChargingAllocator::uninstall();
-  session_before = std::move(session_in_use);
+  still.switch_to(nullptr);
   detach_thread();
-}
-
-std::shared_ptr<SessionState> active_session() {
-  const MutexLock lock(switch_mutex);
-  return session_in_use;
 }
 
 void attach_thread() {
@@ -295,8 +215,12 @@ void attach_thread() {
   c10::impl::tls_set_dispatch_key_included(kInterceptKey, true);
 }
 
-void detach_thread() { c10::impl::tls_set_dispatch_key_included(kInterceptKey, false); }
+void detach_thread() {
+  c10::impl::tls_set_dispatch_key_included(kInterceptKey, false);
+}
 
-bool thread_is_attached() { return c10::impl::tls_is_dispatch_key_included(kInterceptKey); }
+bool thread_is_attached() {
+  return c10::impl::tls_is_dispatch_key_included(kInterceptKey);
+}
 
 }  // namespace headwater::adapter

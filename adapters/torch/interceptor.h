@@ -1,11 +1,10 @@
 #pragma once
 
-#include <memory>
-
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
 #include "op_traits.h"
+#include <memory>
 
 namespace headwater::adapter {
 
@@ -18,9 +17,6 @@ void start_intercepting(const std::shared_ptr<SessionState>& session);
 /// Lets running operators end, holds new ones back, closes the session, and lets go. When closing
 /// throws, everything is as before. Throws Error when called inside an operator.
 void stop_intercepting();
-
-/// The session operators are sent through, or null.
-std::shared_ptr<SessionState> active_session();
 
 /// Switches interception on or off for the calling thread.
 void attach_thread();

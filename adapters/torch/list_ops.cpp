@@ -1,15 +1,14 @@
 #include "list_ops.h"
 
-#include <algorithm>
-#include <unordered_set>
-#include <utility>
-#include <vector>
-
 #include <ATen/core/List.h>
 
 #include "interceptor.h"
 #include "session_state.h"
 #include "tensor_walk.h"
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace headwater::adapter {
 namespace {
@@ -59,20 +58,30 @@ c10::IValue piece(const c10::IValue& value,
   return part;
 }
 
-/// Bytes of the distinct storages of element `i` in all lists, and of a result like it.
-std::size_t element_bytes(Arguments arguments, std::size_t i, std::size_t length, bool has_results) {
-  std::unordered_set<const c10::StorageImpl*> seen;
-  std::size_t bytes = 0;
-  std::size_t largest = 0;
+/// The distinct storages of element `i` in all lists.
+std::unordered_set<const c10::StorageImpl*> element_storages(Arguments arguments,
+                                                             std::size_t i,
+                                                             std::size_t length) {
+  std::unordered_set<const c10::StorageImpl*> storages;
   for (const c10::IValue& argument : arguments) {
     if (divides(argument, length)) {
-      for_each_storage(argument.toListRef()[i], [&](c10::StorageImpl& storage, Adoption) {
-        if (seen.insert(&storage).second) {
-          bytes += storage.nbytes();
-          largest = std::max(largest, storage.nbytes());
-        }
-      });
+      for_each_storage(argument.toListRef()[i],
+                       [&](c10::StorageImpl& storage, Adoption) { storages.insert(&storage); });
     }
+  }
+  return storages;
+}
+
+/// Bytes of element `i` in all lists, and of a result like it.
+std::size_t element_bytes(Arguments arguments,
+                          std::size_t i,
+                          std::size_t length,
+                          bool has_results) {
+  std::size_t bytes = 0;
+  std::size_t largest = 0;
+  for (const c10::StorageImpl* storage : element_storages(arguments, i, length)) {
+    bytes += storage->nbytes();
+    largest = std::max(largest, storage->nbytes());
   }
   return bytes + (has_results ? largest : 0);
 }
@@ -97,7 +106,8 @@ std::vector<Range> cut(const std::vector<std::size_t>& bytes, std::size_t room) 
 /// Bytes an operator may have on the device at once.
 std::size_t room_for_operators(SessionState& session) {
   const Report report = session.runtime().report();
-  return report.budget_bytes - std::min(report.budget_bytes, report.pinned_bytes);
+  const std::size_t taken = report.pinned_bytes + session.unseen_bytes();
+  return report.budget_bytes - std::min(report.budget_bytes, taken);
 }
 
 void append(torch::jit::Stack& results, torch::jit::Stack piece_results) {

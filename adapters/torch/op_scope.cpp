@@ -1,13 +1,12 @@
 #include "op_scope.h"
 
-#include <algorithm>
-#include <unordered_set>
-#include <utility>
-
 #include "cache_lock.h"
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "tensor_walk.h"
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 namespace headwater::adapter {
 namespace {
@@ -27,7 +26,7 @@ Reservation admit_for(const Request& request, SessionState& session) {
 }
 
 OpScope::OpScope(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
-    : session_(session), op_(op), traits_(traits), outer_(current_scope) {
+    : session_(session), cache_(session.cache()), op_(op), traits_(traits), outer_(current_scope) {
   current_scope = this;
 }
 
@@ -36,17 +35,20 @@ OpScope::~OpScope() {
   release();
 }
 
-OpScope* OpScope::current() { return current_scope; }
+OpScope* OpScope::current() {
+  return current_scope;
+}
 
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   session_.release_finished_work();
   const StreamRef stream = session_.memory().current_stream();
-  const Request request = session_.must_predict() ? predict(arguments) : Request{.op = traits_.name};
+  const Request request =
+      session_.must_predict() ? predict(arguments) : Request{.op = traits_.name};
   try {
-    const CacheLock lock(session_.cache());
+    const CacheLock lock(cache_);
     find_tensors(arguments, stream);
-    reserved_ = session_.cache().acquire(uses_, request, stream);
+    reserved_ = cache_.acquire(uses_, request, stream);
     pinned_ = true;
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
@@ -56,17 +58,17 @@ void OpScope::acquire(Arguments arguments) {
 void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   learn();
   const StreamRef stream = session_.memory().current_stream();
-  const CacheLock lock(session_.cache());
+  const CacheLock lock(cache_);
   reserved_.release();
   adopt(results, stream, nullptr);
-  session_.cache().release(uses_);
+  cache_.release(uses_);
   pinned_ = false;
-  session_.cache().settle(session_.unseen_bytes(), stream);
+  cache_.settle(session_.unseen_bytes(), stream);
 }
 
 std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
   const StreamRef stream = session_.memory().current_stream();
-  const CacheLock lock(session_.cache());
+  const CacheLock lock(cache_);
   std::vector<Use> pins(uses_.begin(), uses_.end());
   reserved_.release();
   adopt(results, stream, &pins);
@@ -82,9 +84,8 @@ Reservation OpScope::admit(std::size_t bytes) {
   request.pinned_bytes = pinned_bytes();
   request.allocated_bytes = allocated_bytes_;
   try {
-    const CacheLock lock(session_.cache());
-    Reservation charge =
-        session_.cache().reserve(request, session_.memory().current_stream());
+    const CacheLock lock(cache_);
+    Reservation charge = cache_.reserve(request, session_.memory().current_stream());
     allocated_bytes_ += bytes;
     return charge;
   } catch (const OutOfMemory& error) {
@@ -105,8 +106,9 @@ Reservation OpScope::admit(std::size_t bytes) {
 void OpScope::find_tensors(Arguments arguments, StreamRef stream) {
   for (const TensorArgument& argument : traits_.tensors) {
     for_each_storage(arguments[argument.index], [&](c10::StorageImpl& storage, Adoption adoption) {
+      cache_.mutex().assume_held();
       Tensor* tensor = adoption == Adoption::kAllowed
-                           ? session_.book().find_or_adopt(storage, session_.cache(), stream)
+                           ? session_.book().find_or_adopt(storage, cache_, stream)
                            : StorageBook::find(storage);
       if (tensor != nullptr) {
         uses_.push_back({tensor, argument.access});
@@ -144,8 +146,8 @@ Request OpScope::predict(Arguments arguments) {
     allocated_before_ = sets.count();
   }
   Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
-  request.spare_bytes = predicted_.total - std::min(predicted_.total, predicted_.outputs) +
-                        session_.unseen_bytes();
+  request.spare_bytes =
+      predicted_.total - std::min(predicted_.total, predicted_.outputs) + session_.unseen_bytes();
   return request;
 }
 
@@ -162,14 +164,15 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
                     std::vector<Use>* pinned) {
   for (const c10::IValue& result : results) {
     for_each_storage(result, [&](c10::StorageImpl& storage, Adoption adoption) {
+      cache_.mutex().assume_held();
       if (adoption == Adoption::kForbidden) {
         session_.book().note_unmanaged(storage);
         return;
       }
-      Tensor* tensor = session_.book().find_or_adopt(storage, session_.cache(), stream);
+      Tensor* tensor = session_.book().find_or_adopt(storage, cache_, stream);
       if (tensor != nullptr && pinned != nullptr) {
         const Use use{tensor, AccessKind::kWrite};
-        static_cast<void>(session_.cache().acquire({&use, 1}, {.op = traits_.name}, stream));
+        static_cast<void>(cache_.acquire({&use, 1}, {.op = traits_.name}, stream));
         pinned->push_back(use);
       }
     });
@@ -178,8 +181,8 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
 
 void OpScope::release() noexcept {
   if (pinned_) {
-    const CacheLock lock(session_.cache());
-    session_.cache().release(uses_);
+    const CacheLock lock(cache_);
+    cache_.release(uses_);
     pinned_ = false;
   }
 }

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <vector>
-
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/SmallVector.h>
 
 #include "op_traits.h"
 #include "working_sets.h"
+#include <cstddef>
+#include <optional>
+#include <vector>
 
 namespace headwater::adapter {
 
@@ -42,15 +41,17 @@ class OpScope {
   Reservation admit(std::size_t bytes);
 
  private:
-  void find_tensors(Arguments arguments, StreamRef stream);
+  void find_tensors(Arguments arguments, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   Request predict(Arguments arguments);
   void learn();
-  void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned);
+  void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
+      HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
 
   SessionState& session_;
+  TensorCache& cache_;
   const c10::OperatorHandle& op_;
   const OpTraits& traits_;
   OpScope* const outer_;

@@ -1,12 +1,12 @@
 #include "op_traits.h"
 
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <string_view>
 #include <unordered_set>
-
-#include <ATen/core/function_schema.h>
 
 namespace headwater::adapter {
 namespace {
@@ -28,9 +28,8 @@ bool carries_tensors(const c10::TypePtr& type) {
     case c10::TypeKind::ListType:
     case c10::TypeKind::TupleType:
     case c10::TypeKind::DictType:
-      return std::any_of(type->containedTypes().begin(),
-                         type->containedTypes().end(),
-                         carries_tensors);
+      return std::any_of(
+          type->containedTypes().begin(), type->containedTypes().end(), carries_tensors);
     default:
       return false;
   }
@@ -38,10 +37,18 @@ bool carries_tensors(const c10::TypePtr& type) {
 
 /// Operators that look at the shape of their first argument only.
 bool reads_shape_only(const std::string& name) {
-  static const std::unordered_set<std::string> kNames{
-      "aten::empty_like",   "aten::zeros_like",        "aten::ones_like",  "aten::full_like",
-      "aten::rand_like",    "aten::randn_like",        "aten::randint_like", "aten::new_empty",
-      "aten::new_empty_strided", "aten::new_full",     "aten::new_zeros",  "aten::new_ones"};
+  static const std::unordered_set<std::string> kNames{"aten::empty_like",
+                                                      "aten::zeros_like",
+                                                      "aten::ones_like",
+                                                      "aten::full_like",
+                                                      "aten::rand_like",
+                                                      "aten::randn_like",
+                                                      "aten::randint_like",
+                                                      "aten::new_empty",
+                                                      "aten::new_empty_strided",
+                                                      "aten::new_full",
+                                                      "aten::new_zeros",
+                                                      "aten::new_ones"};
   return kNames.contains(name);
 }
 
@@ -55,12 +62,11 @@ bool is_view(const c10::FunctionSchema& schema) {
 }
 
 bool has_list(const c10::FunctionSchema& schema) {
-  return std::any_of(schema.arguments().begin(),
-                     schema.arguments().end(),
-                     [](const c10::Argument& argument) {
-                       return argument.type()->kind() == c10::TypeKind::ListType &&
-                              carries_tensors(argument.type());
-                     });
+  return std::any_of(
+      schema.arguments().begin(), schema.arguments().end(), [](const c10::Argument& argument) {
+        return argument.type()->kind() == c10::TypeKind::ListType &&
+               carries_tensors(argument.type());
+      });
 }
 
 OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
@@ -82,9 +88,8 @@ OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
   }
   constexpr std::array<std::string_view, 3> kListOps{
       "aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_"};
-  const bool list_op = std::any_of(kListOps.begin(), kListOps.end(), [&name](auto prefix) {
-    return starts_with(name, prefix);
-  });
+  const bool list_op = std::any_of(
+      kListOps.begin(), kListOps.end(), [&name](auto prefix) { return starts_with(name, prefix); });
   return list_op && has_list(schema) ? OpPath::kList : OpPath::kManage;
 }
 
@@ -123,7 +128,7 @@ struct Remembered {
 
 const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes() {
   static const std::map<std::string, std::vector<std::uint16_t>> kWrites{
-      {"aten::native_batch_norm", {3, 4}},        // running mean and variance
+      {"aten::native_batch_norm", {3, 4}},  // running mean and variance
       {"aten::cudnn_batch_norm", {3, 4}},
       {"aten::miopen_batch_norm", {3, 4}},
       {"aten::batch_norm_update_stats", {1, 2}},

@@ -1,5 +1,11 @@
 #pragma once
 
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DeviceType.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,12 +13,6 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/core/DeviceType.h>
-
-#include "headwater/base/mutex.h"
-#include "headwater/offload/tensor_cache.h"
 
 namespace headwater::adapter {
 

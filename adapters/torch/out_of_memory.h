@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
-
 #include "headwater/base/error.h"
+
+#include <atomic>
 
 namespace headwater::adapter {
 

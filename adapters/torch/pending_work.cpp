@@ -1,11 +1,11 @@
 #include "pending_work.h"
 
-#include <algorithm>
-#include <utility>
-
 #include <ATen/core/ivalue_inl.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/custom_class.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace headwater::adapter {
 namespace {

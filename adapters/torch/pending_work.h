@@ -1,13 +1,13 @@
 #pragma once
 
-#include <atomic>
-#include <vector>
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
 
 #include <ATen/core/ivalue.h>
 #include <c10/util/ArrayRef.h>
 
-#include "headwater/base/mutex.h"
-#include "headwater/offload/tensor_cache.h"
+#include <atomic>
+#include <vector>
 
 namespace headwater::adapter {
 

@@ -1,4 +1,4 @@
-#include <utility>
+#include "headwater/torch.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
@@ -7,10 +7,11 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "cache_lock.h"
-#include "headwater/torch.h"
 #include "interceptor.h"
 #include "out_of_memory.h"
 #include "session_state.h"
+#include "session_switch.h"
+#include <utility>
 
 namespace headwater {
 namespace adapter {
@@ -98,18 +99,28 @@ void Session::set_budget(std::size_t bytes) {
   state_->runtime().set_budget(bytes, state_->memory().current_stream());
 }
 
-SessionStats Session::stats() const { return state_->stats(); }
+SessionStats Session::stats() const {
+  return state_->stats();
+}
 
-void Session::reset_peak_stats() { state_->runtime().reset_peak(); }
+void Session::reset_peak_stats() {
+  state_->runtime().reset_peak();
+}
 
-Hold Session::hold(const at::Tensor& tensor) { return Hold(state_, state_->pin(tensor)); }
+Hold Session::hold(const at::Tensor& tensor) {
+  return Hold(state_, state_->pin(tensor));
+}
 
-void Session::end_step() { state_->end_step(); }
+void Session::end_step() {
+  state_->end_step();
+}
 
 std::size_t Session::device_total_bytes(const std::string& device) {
   return adapter::machine_for(adapter::resolve_device(device)).device->info().total_bytes;
 }
 
-void Session::attach_thread() { adapter::attach_thread(); }
+void Session::attach_thread() {
+  adapter::attach_thread();
+}
 
 }  // namespace headwater

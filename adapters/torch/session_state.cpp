@@ -1,15 +1,15 @@
 #include "session_state.h"
 
-#include <thread>
-#include <utility>
-
-#include "cache_lock.h"
 #include "headwater/device/cuda/cuda_device.h"
 #include "headwater/device/cuda/pinned_memory.h"
 #include "headwater/device/host/host_device.h"
 #include "headwater/device/host/pageable_memory.h"
+
+#include "cache_lock.h"
 #include "op_scope.h"
 #include "tensor_walk.h"
+#include <thread>
+#include <utility>
 
 namespace headwater::adapter {
 
@@ -39,6 +39,7 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
+    cache().mutex().assume_held();
     Tensor* managed = adoption == Adoption::kAllowed
                           ? book_.find_or_adopt(storage, cache(), memory_.current_stream())
                           : StorageBook::find(storage);
@@ -132,7 +133,9 @@ struct AliasContext {
   c10::Storage storage;
 };
 
-void free_alias(void* context) { delete static_cast<AliasContext*>(context); }
+void free_alias(void* context) {
+  delete static_cast<AliasContext*>(context);
+}
 
 }  // namespace
 

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
-#include <unordered_map>
-
-#include "charging_allocator.h"
 #include "headwater/runtime/runtime.h"
 #include "headwater/torch.h"
+
+#include "charging_allocator.h"
 #include "op_traits.h"
 #include "pending_work.h"
 #include "storage_book.h"
 #include "torch_memory.h"
 #include "working_sets.h"
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
 
 namespace headwater::adapter {
 

@@ -1,13 +1,13 @@
 #include "storage_book.h"
 
+#include "headwater/base/check.h"
+
+#include "cache_lock.h"
+#include "charging_allocator.h"
 #include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
-
-#include "cache_lock.h"
-#include "charging_allocator.h"
-#include "headwater/base/check.h"
 
 namespace headwater::adapter {
 namespace {
@@ -101,7 +101,8 @@ void StorageBook::expect_collectives() {
 }
 
 Tensor* StorageBook::find(const c10::StorageImpl& storage) {
-  const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
+  const c10::DataPtr& pointer =
+      const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
   return pointer.get_deleter() == &free_managed ? static_cast<Tensor*>(pointer.get_context())
                                                 : nullptr;
 }
@@ -135,8 +136,7 @@ void StorageBook::note_unmanaged(c10::StorageImpl& storage) {
   const MutexLock lock(mutex_);
   if (!unmanaged_.contains(&storage)) {
     c10::raw::weak_intrusive_ptr::incref(&storage);
-    unmanaged_.emplace(&storage,
-                       c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage));
+    unmanaged_.emplace(&storage, c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage));
   }
 }
 
@@ -176,7 +176,8 @@ bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
 }
 
 bool StorageBook::adoptable(const c10::StorageImpl& storage) const {
-  const c10::DataPtr& pointer = const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
+  const c10::DataPtr& pointer =
+      const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
   // PyTorch marks a storage so once an array over its bytes has been handed out, and when it comes
   // from a file; in a session arrays are made over aliases, so there it can only be the latter.
   if (!storage.resizable() && !ChargingAllocator::made_in_this_session(pointer)) {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <cstddef>
-#include <unordered_map>
-#include <vector>
+#include "headwater/offload/move_listener.h"
+#include "headwater/offload/tensor_cache.h"
 
 #include <c10/core/StorageImpl.h>
 
-#include "headwater/offload/move_listener.h"
-#include "headwater/offload/tensor_cache.h"
 #include "torch_memory.h"
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
 
 namespace headwater::adapter {
 

@@ -1,10 +1,10 @@
 #include "torch_memory.h"
 
-#include <utility>
-
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+
+#include <utility>
 
 namespace headwater::adapter {
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <unordered_map>
+#include "headwater/base/mutex.h"
+#include "headwater/memory/device_memory.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-#include "headwater/base/mutex.h"
-#include "headwater/memory/device_memory.h"
+#include <unordered_map>
 
 namespace headwater::adapter {
 

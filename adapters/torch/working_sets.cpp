@@ -1,17 +1,18 @@
 #include "working_sets.h"
 
-#include <unordered_set>
-#include <utility>
-#include <vector>
-
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
+#include <ATen/core/enum_tag.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "dispatch_key.h"
 #include "tensor_walk.h"
+#include <limits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace headwater::adapter {
 namespace {
@@ -59,10 +60,22 @@ void add_bytes(const c10::IValue& value,
   });
 }
 
-/// Convolutions take workspaces of about the size of what they read and write; until one has been
-/// measured, room for that much is made.
-bool needs_workspace(const std::string& name) {
-  return name.find("convolution") != std::string::npos;
+/// Room made for an operator that has not been measured yet.
+enum class Workspace : unsigned char {
+  kNone,         // it works in its results
+  kLikeTensors,  // about as much as it reads and writes
+  kUnknown,      // may be anything: all the room there is, once
+};
+
+Workspace workspace_of(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  const bool library = name.find("convolution") != std::string::npos ||
+                       name.find("_rnn") != std::string::npos ||
+                       name.find("lstm") != std::string::npos;
+  if (library) {
+    return Workspace::kUnknown;
+  }
+  return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
 }
 
 WorkingSets::Key mix(WorkingSets::Key key, std::uint64_t value) {
@@ -104,12 +117,11 @@ WorkingSets::Key mix_value(WorkingSets::Key key, const c10::IValue& value) {
 
 }  // namespace
 
-std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op,
-                                        Arguments arguments) {
+std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments arguments) {
   const c10::impl::ExcludeDispatchKeyGuard below(
       c10::autograd_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView) |
-      c10::autocast_dispatch_keyset | c10::DispatchKeySet(kInterceptKey) |
-      c10::python_ks | c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot));
+      c10::autocast_dispatch_keyset | c10::DispatchKeySet(kInterceptKey) | c10::python_ks |
+      c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot));
   try {
     torch::jit::Stack stack;
     std::unordered_set<const c10::StorageImpl*> given;
@@ -145,9 +157,13 @@ std::optional<NewBytes> WorkingSets::find(Key key) {
 }
 
 NewBytes WorkingSets::predict(const c10::OperatorHandle& op, Arguments arguments) const {
+  constexpr std::size_t kAllThereIs = std::numeric_limits<std::size_t>::max() / 4;
   const std::optional<std::size_t> outputs = output_bytes(op, arguments);
+  const Workspace workspace = workspace_of(op);
   NewBytes bytes{.outputs = outputs.value_or(0), .total = outputs.value_or(0)};
-  if (!outputs || needs_workspace(op.schema().name())) {
+  if (workspace == Workspace::kUnknown) {
+    bytes.total = kAllThereIs;
+  } else if (!outputs || workspace == Workspace::kLikeTensors) {
     std::unordered_set<const c10::StorageImpl*> seen;
     for (const c10::IValue& argument : arguments) {
       add_bytes(argument, seen, bytes.total);

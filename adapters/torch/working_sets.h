@@ -1,16 +1,16 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <unordered_map>
+#include "headwater/base/mutex.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/Device.h>
 #include <c10/util/ArrayRef.h>
 
-#include "headwater/base/mutex.h"
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
 
 namespace headwater::adapter {
 
@@ -22,8 +22,8 @@ struct NewBytes {
 
 /// What the device's allocator has given out.
 struct AllocatorCount {
-  std::uint64_t now = 0;      // and not got back
-  std::uint64_t so_far = 0;   // since the start
+  std::uint64_t now = 0;     // and not got back
+  std::uint64_t so_far = 0;  // since the start
 };
 
 using Arguments = c10::ArrayRef<c10::IValue>;

@@ -1,23 +1,23 @@
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include "headwater/torch.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Storage.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "cache_lock.h"
-#include "headwater/torch.h"
 #include "interceptor.h"
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "storage_book.h"
 #include "thread_attach.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace py = pybind11;
 
@@ -38,7 +38,9 @@ Session& open_session() {
   return *session();
 }
 
-SessionState* state() { return session() ? session()->state().get() : nullptr; }
+SessionState* state() {
+  return session() ? session()->state().get() : nullptr;
+}
 
 c10::StorageImpl* storage_of(const py::handle& object) {
   if (THPVariable_Check(object.ptr())) {
@@ -99,16 +101,15 @@ PyObject* out_of_memory_type = nullptr;
 [[noreturn]] void raise_out_of_memory(const OutOfMemory& error) {
   const py::gil_scoped_acquire gil;
   const Shortage& why = error.shortage();
-  const py::object raised =
-      py::reinterpret_borrow<py::object>(out_of_memory_type)(
-          error.what(), why.op, why.working_set, why.budget, why.pinned, why.smallest_budget);
+  const py::object raised = py::reinterpret_borrow<py::object>(out_of_memory_type)(
+      error.what(), why.op, why.working_set, why.budget, why.pinned, why.smallest_budget);
   PyErr_SetObject(out_of_memory_type, raised.ptr());
   python_error persistent;
   persistent.persist();
   throw persistent;
 }
 
-void wait_without_gil(Mutex& mutex) {
+void wait_without_gil(Mutex& mutex) HEADWATER_ACQUIRE(mutex) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release no_gil;
     mutex.lock();

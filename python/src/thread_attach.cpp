@@ -1,7 +1,6 @@
 #include "thread_attach.h"
 
 #include <Python.h>
-
 #include <atomic>
 
 namespace headwater::python {

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <ATen/core/Tensor.h>
-
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
 #include "headwater/runtime/options.h"
 #include "headwater/runtime/report.h"
 #include "headwater/tensor/pin.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace headwater {
 

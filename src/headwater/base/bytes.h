@@ -15,9 +15,15 @@ std::size_t parse_bytes(std::string_view text);
 
 namespace literals {
 
-constexpr std::size_t operator""_KiB(unsigned long long n) { return n << 10; }
-constexpr std::size_t operator""_MiB(unsigned long long n) { return n << 20; }
-constexpr std::size_t operator""_GiB(unsigned long long n) { return n << 30; }
+constexpr std::size_t operator""_KiB(unsigned long long n) {
+  return n << 10;
+}
+constexpr std::size_t operator""_MiB(unsigned long long n) {
+  return n << 20;
+}
+constexpr std::size_t operator""_GiB(unsigned long long n) {
+  return n << 30;
+}
 
 }  // namespace literals
 }  // namespace headwater

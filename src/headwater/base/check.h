@@ -17,24 +17,24 @@ std::string compared(const char* text, const Left& left, const Right& right) {
 }  // namespace headwater::detail
 
 // Checks guard invariants, never user input: a failed one throws InternalError.
-#define HEADWATER_CHECK(condition)                                               \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      ::headwater::detail::fail_check(__FILE__, __LINE__, #condition);           \
-    }                                                                            \
+#define HEADWATER_CHECK(condition)                                     \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      ::headwater::detail::fail_check(__FILE__, __LINE__, #condition); \
+    }                                                                  \
   } while (false)
 
-#define HEADWATER_CHECK_OP_(left, op, right)                                               \
-  do {                                                                                     \
-    const auto& headwater_left = (left);                                                   \
-    const auto& headwater_right = (right);                                                 \
-    if (!(headwater_left op headwater_right)) {                                            \
-      ::headwater::detail::fail_check(                                                     \
-          __FILE__,                                                                        \
-          __LINE__,                                                                        \
-          ::headwater::detail::compared(                                                   \
-              #left " " #op " " #right, headwater_left, headwater_right));                 \
-    }                                                                                      \
+#define HEADWATER_CHECK_OP_(left, op, right)                               \
+  do {                                                                     \
+    const auto& headwater_left = (left);                                   \
+    const auto& headwater_right = (right);                                 \
+    if (!(headwater_left op headwater_right)) {                            \
+      ::headwater::detail::fail_check(                                     \
+          __FILE__,                                                        \
+          __LINE__,                                                        \
+          ::headwater::detail::compared(                                   \
+              #left " " #op " " #right, headwater_left, headwater_right)); \
+    }                                                                      \
   } while (false)
 
 #define HEADWATER_CHECK_EQ(left, right) HEADWATER_CHECK_OP_(left, ==, right)

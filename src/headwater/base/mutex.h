@@ -12,6 +12,9 @@
 #define HEADWATER_GUARDED_BY(mutex) HEADWATER_ANNOTATION(guarded_by(mutex))
 #define HEADWATER_REQUIRES(...) HEADWATER_ANNOTATION(requires_capability(__VA_ARGS__))
 #define HEADWATER_EXCLUDES(...) HEADWATER_ANNOTATION(locks_excluded(__VA_ARGS__))
+#define HEADWATER_ACQUIRE(...) HEADWATER_ANNOTATION(acquire_capability(__VA_ARGS__))
+// For bodies the analysis cannot follow; say why at each use.
+#define HEADWATER_NO_THREAD_SAFETY_ANALYSIS HEADWATER_ANNOTATION(no_thread_safety_analysis)
 
 namespace headwater {
 
@@ -21,6 +24,8 @@ class HEADWATER_ANNOTATION(capability("mutex")) Mutex {
   void lock() HEADWATER_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
   bool try_lock() HEADWATER_ANNOTATION(try_acquire_capability(true)) { return mutex_.try_lock(); }
+  /// Tells the analysis what it cannot see: a callback runs while its caller holds the mutex.
+  void assume_held() const HEADWATER_ANNOTATION(assert_capability(this)) {}
 
  private:
   std::mutex mutex_;

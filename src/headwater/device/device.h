@@ -1,10 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include "headwater/device/event.h"
 #include "headwater/device/stream.h"
+
+#include <cstddef>
+#include <string>
 
 namespace headwater {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstddef>
-
 #include "headwater/base/tier.h"
+
+#include <cstddef>
 
 namespace headwater {
 

@@ -38,8 +38,11 @@ class Reservation {
 class Budget {
  public:
   explicit Budget(std::size_t limit) : limit_(limit) {}
+  ~Budget() = default;
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
+  Budget(Budget&&) = delete;
+  Budget& operator=(Budget&&) = delete;
 
   [[nodiscard]] std::optional<Reservation> try_reserve(std::size_t bytes);
   [[nodiscard]] Reservation reserve_beyond(std::size_t bytes);

@@ -29,8 +29,11 @@ class Runtime {
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
   Runtime(const Options& options, Machine machine, DeviceMemory& memory, MoveListener& listener);
+  ~Runtime() = default;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+  Runtime(Runtime&&) = delete;
+  Runtime& operator=(Runtime&&) = delete;
 
   /// Takes effect at once: lowering it offloads.
   void set_budget(std::size_t budget, StreamRef stream);

@@ -14,8 +14,11 @@ namespace headwater {
 class Registry {
  public:
   Registry() = default;
+  ~Registry() = default;
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+  Registry(Registry&&) = delete;
+  Registry& operator=(Registry&&) = delete;
 
   /// Takes in a tensor whose bytes are on the device.
   Tensor& create(Buffer device, Reservation charge, void* owner, StreamRef stream);

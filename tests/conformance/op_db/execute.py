@@ -11,6 +11,10 @@ from torch.testing._internal.opinfo.core import SampleInput
 from .bits import Record, holds_bytes, leaves, record, record_aliases, tensors
 from .samples import Group, seed_everything
 
+# Operators whose result depends on uninitialised memory although it should not, seldom enough that
+# two plain runs often agree: LAPACK's gelsy takes the pivots PyTorch leaves uninitialised as input.
+UNREPEATABLE = frozenset({("linalg.lstsq", "cpu")})
+
 # Operators that hand out memory as they find it. They run with PyTorch's own filling of
 # uninitialised memory, so that their bits mean something and can be compared.
 UNINITIALISED = frozenset(

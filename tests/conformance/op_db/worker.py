@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import torch
 
 from .bits import difference
-from .execute import Outcome, describe_inputs, execute, poison_fresh_memory
+from .execute import UNREPEATABLE, Outcome, describe_inputs, execute, poison_fresh_memory
 from .managers import Manager, load
 from .samples import Group, generate, is_adopted, is_selected
 
@@ -85,7 +85,7 @@ def serve(connection: Connection, manager_path: str, device: str) -> None:
     # What the imports left behind stays: collecting garbage then looks at the samples alone.
     gc.freeze()
     if torch.device(device).type == "cuda":
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.use_deterministic_algorithms(True)
     try:
         manager = load(manager_path)
     except Exception:
@@ -128,6 +128,9 @@ def _run_plain(task: Task, send: Send) -> dict[int, Outcome]:
         if outcome.error and outcome.error.startswith("forward"):
             detail = f"{outcome.error}: {outcome.message}"
             send(Result(group, index, "excluded", "plain PyTorch raises", detail))
+        elif (group.op.name, task.device) in UNREPEATABLE:
+            detail = "depends on uninitialised memory"
+            send(Result(group, index, "excluded", "plain PyTorch is not repeatable", detail))
         elif found := _disagreement(outcome, again):
             send(Result(group, index, "excluded", "plain PyTorch differs from itself", found))
         else:

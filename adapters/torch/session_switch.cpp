@@ -1,0 +1,95 @@
+#include "session_switch.h"
+
+#include "headwater/base/error.h"
+
+#include "cache_lock.h"
+#include "session_state.h"
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace headwater::adapter {
+namespace {
+
+// A dispatcher fallback is a plain function: what it works on has to be reachable from here.
+std::atomic<SessionState*> active{nullptr};
+std::atomic<std::int64_t> num_running{0};  // operators between enter() and leave()
+std::atomic<bool> switching{false};        // somebody stands still
+thread_local int running_here = 0;         // the part of num_running on this thread
+Mutex switch_mutex;                        // held by whoever stands still
+std::shared_ptr<SessionState> session_in_use HEADWATER_GUARDED_BY(switch_mutex);
+// Deleters of the last session may still be returning from its mutex.
+std::shared_ptr<SessionState> session_before HEADWATER_GUARDED_BY(switch_mutex);
+
+void leave() {
+  --running_here;
+  if (num_running.fetch_sub(1) == 1 && switching.load()) {
+    num_running.notify_all();
+  }
+}
+
+/// Whether an operator may run now; otherwise nothing has changed.
+bool try_enter() {
+  ++running_here;
+  num_running.fetch_add(1);
+  if (!switching.load()) {
+    return true;
+  }
+  leave();
+  return false;
+}
+
+SessionState* enter() {
+  while (!try_enter()) {
+    lock_contended(switch_mutex);
+    switch_mutex.unlock();
+  }
+  return active.load();
+}
+
+}  // namespace
+
+std::shared_ptr<SessionState> active_session() {
+  const MutexLock lock(switch_mutex);
+  return session_in_use;
+}
+
+RunningOp::RunningOp() : session_(enter()) {}
+
+void RunningOp::end() {
+  if (!std::exchange(ended_, true)) {
+    leave();
+  }
+}
+
+StandStill::StandStill() {
+  if (running_here > 0) {
+    throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
+  }
+  switch_mutex.lock();
+  switching.store(true);
+  for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
+    num_running.wait(running);
+  }
+}
+
+StandStill::~StandStill() {
+  switching.store(false);
+  switch_mutex.unlock();
+}
+
+SessionState* StandStill::session() const {
+  switch_mutex.assume_held();
+  return session_in_use.get();
+}
+
+void StandStill::switch_to(std::shared_ptr<SessionState> session) {
+  switch_mutex.assume_held();
+  if (session_in_use) {
+    session_before = std::move(session_in_use);
+  }
+  session_in_use = std::move(session);
+  active.store(session_in_use.get());
+}
+
+}  // namespace headwater::adapter

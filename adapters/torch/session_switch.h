@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+
+namespace headwater::adapter {
+
+class SessionState;
+
+/// The session operators are sent through, or null.
+std::shared_ptr<SessionState> active_session();
+
+/// One operator on its way: sessions are switched before or after it, never meanwhile. While they
+/// are switched its constructor waits: tensors are on their way back, or about to move.
+/// For one thread.
+class RunningOp {
+ public:
+  RunningOp();
+  ~RunningOp() { end(); }
+  RunningOp(const RunningOp&) = delete;
+  RunningOp& operator=(const RunningOp&) = delete;
+  RunningOp(RunningOp&&) = delete;
+  RunningOp& operator=(RunningOp&&) = delete;
+
+  /// The session to run in, or null.
+  SessionState* session() const { return session_; }
+  void end();
+
+ private:
+  SessionState* const session_;
+  bool ended_ = false;
+};
+
+/// While this lives no operator runs on any attached thread, and the session may be switched.
+class StandStill {
+ public:
+  /// Lets running operators end and holds new ones back. Throws Error inside an operator.
+  StandStill();
+  ~StandStill();
+  StandStill(const StandStill&) = delete;
+  StandStill& operator=(const StandStill&) = delete;
+  StandStill(StandStill&&) = delete;
+  StandStill& operator=(StandStill&&) = delete;
+
+  /// The session switched to last, or null.
+  SessionState* session() const;
+  void switch_to(std::shared_ptr<SessionState> session);
+};
+
+}  // namespace headwater::adapter
