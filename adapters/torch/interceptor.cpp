@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "cache_lock.h"
+#include "direct_ops.h"
 #include "dispatch_key.h"
 #include "list_ops.h"
 #include "op_scope.h"
@@ -91,6 +92,43 @@ void record_stream(SessionState& session,
   }
 }
 
+/// Lets the dispatcher skip our key for PyTorch's operators that need no management: views and
+/// composites are a good part of all calls, and going through a boxed function costs as much as
+/// such an operator itself.
+void skip_unmanaged_operators(torch::Library& library) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
+    if (name.getNamespace() == "aten" && op && op->hasSchema() && needs_no_management(*op)) {
+      library.impl(toString(name).c_str(), torch::CppFunction::makeFallthrough());
+    }
+  }
+}
+
+/// The registration, made once and kept: operators of attached threads pass through when no
+/// session is active, and would fail without it.
+void register_fallback() {
+  static Mutex mutex;
+  static std::optional<torch::Library> everything;
+  static std::optional<torch::Library> special;
+  const MutexLock lock(mutex);
+  if (everything) {
+    return;
+  }
+  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kInterceptKey)) {
+    throw Error("Another library intercepts operators at the dispatch key Headwater needs: key " +
+                std::string(c10::toString(kInterceptKey)) +
+                ". Load only one of them in a process.");
+  }
+  everything.emplace(torch::Library::IMPL, "_", kInterceptKey, __FILE__, __LINE__);
+  everything->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
+  special.emplace(torch::Library::IMPL, "aten", kInterceptKey, __FILE__, __LINE__);
+  skip_unmanaged_operators(*special);
+  register_direct_operators(*special);
+}
+
+}  // namespace
+
 void intercept(const c10::OperatorHandle& op,
                c10::DispatchKeySet all_keys,
                torch::jit::Stack* stack) {
@@ -133,42 +171,6 @@ void intercept(const c10::OperatorHandle& op,
       return;
   }
 }
-
-/// Lets the dispatcher skip our key for PyTorch's operators that need no management: views and
-/// composites are a good part of all calls, and going through a boxed function costs as much as
-/// such an operator itself.
-void skip_unmanaged_operators(torch::Library& library) {
-  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    const std::optional<c10::OperatorHandle> op = dispatcher.findOp(name);
-    if (name.getNamespace() == "aten" && op && op->hasSchema() && needs_no_management(*op)) {
-      library.impl(toString(name).c_str(), torch::CppFunction::makeFallthrough());
-    }
-  }
-}
-
-/// The registration, made once and kept: operators of attached threads pass through when no
-/// session is active, and would fail without it.
-void register_fallback() {
-  static Mutex mutex;
-  static std::optional<torch::Library> everything;
-  static std::optional<torch::Library> skipped;
-  const MutexLock lock(mutex);
-  if (everything) {
-    return;
-  }
-  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kInterceptKey)) {
-    throw Error("Another library intercepts operators at the dispatch key Headwater needs: key " +
-                std::string(c10::toString(kInterceptKey)) +
-                ". Load only one of them in a process.");
-  }
-  everything.emplace(torch::Library::IMPL, "_", kInterceptKey, __FILE__, __LINE__);
-  everything->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
-  skipped.emplace(torch::Library::IMPL, "aten", kInterceptKey, __FILE__, __LINE__);
-  skip_unmanaged_operators(*skipped);
-}
-
-}  // namespace
 
 void run_managed(SessionState& session,
                  const c10::OperatorHandle& op,

@@ -23,6 +23,11 @@ void attach_thread();
 void detach_thread();
 bool thread_is_attached();
 
+/// Handles one operator that arrived at our dispatch key, whatever it is.
+void intercept(const c10::OperatorHandle& op,
+               c10::DispatchKeySet all_keys,
+               torch::jit::Stack* stack);
+
 /// Runs one operator with its tensors on the device.
 void run_managed(SessionState& session,
                  const c10::OperatorHandle& op,

@@ -55,12 +55,51 @@ void OpScope::acquire(Arguments arguments) {
   }
 }
 
+bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
+                               c10::function_ref<torch::jit::Stack()> box) {
+  session_.release_finished_work();
+  const StreamRef stream = session_.memory().current_stream();
+  const CacheLock lock(cache_);
+  for (const TensorUse& use : tensors) {
+    for_each_storage(*use.tensor, [&](c10::StorageImpl& storage, Adoption adoption) {
+      cache_.mutex().assume_held();
+      find_storage(storage, adoption, use.access, stream);
+    });
+  }
+  for (const Use& use : uses_) {
+    if (!use.tensor->device) {
+      uses_.clear();
+      return false;
+    }
+  }
+  reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
+  pinned_ = true;
+  box_ = box;
+  return true;
+}
+
 void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   learn();
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
   reserved_.release();
   adopt(results, stream, nullptr);
+  unpin_and_settle(stream);
+}
+
+void OpScope::finish(std::initializer_list<const at::Tensor*> results) {
+  const StreamRef stream = session_.memory().current_stream();
+  const CacheLock lock(cache_);
+  for (const at::Tensor* result : results) {
+    for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {
+      cache_.mutex().assume_held();
+      adopt_storage(storage, adoption, stream);
+    });
+  }
+  unpin_and_settle(stream);
+}
+
+void OpScope::unpin_and_settle(StreamRef stream) {
   cache_.release(uses_);
   pinned_ = false;
   cache_.settle(session_.unseen_bytes(), stream);
@@ -92,7 +131,8 @@ Reservation OpScope::admit(std::size_t bytes) {
     // This allocation may be the first of several: name a budget that holds all results.
     Shortage shortage = error.shortage();
     current_scope = nullptr;  // what the shape rules allocate is not the operator's
-    const std::size_t least = request.pinned_bytes + output_bytes(op_, arguments_).value_or(0);
+    const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();
+    const std::size_t least = request.pinned_bytes + output_bytes(op_, boxed).value_or(0);
     current_scope = this;
     if (least > shortage.working_set) {
       shortage.smallest_budget += least - shortage.working_set;
@@ -107,16 +147,30 @@ void OpScope::find_tensors(Arguments arguments, StreamRef stream) {
   for (const TensorArgument& argument : traits_.tensors) {
     for_each_storage(arguments[argument.index], [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      Tensor* tensor = adoption == Adoption::kAllowed
-                           ? session_.book().find_or_adopt(storage, cache_, stream)
-                           : StorageBook::find(storage);
-      if (tensor != nullptr) {
-        uses_.push_back({tensor, argument.access});
-      } else if (adoption == Adoption::kForbidden) {
-        session_.book().note_unmanaged(storage);
-      }
+      find_storage(storage, adoption, argument.access, stream);
     });
   }
+}
+
+void OpScope::find_storage(c10::StorageImpl& storage,
+                           Adoption adoption,
+                           AccessKind access,
+                           StreamRef stream) {
+  Tensor* tensor = StorageBook::find(storage);
+  if (tensor == nullptr) {
+    tensor = adopt_storage(storage, adoption, stream);
+  }
+  if (tensor != nullptr) {
+    uses_.push_back({tensor, access});
+  }
+}
+
+Tensor* OpScope::adopt_storage(c10::StorageImpl& storage, Adoption adoption, StreamRef stream) {
+  if (adoption == Adoption::kAllowed) {
+    return session_.book().find_or_adopt(storage, cache_, stream);
+  }
+  session_.book().note_unmanaged(storage);
+  return nullptr;
 }
 
 std::size_t OpScope::pinned_bytes() {
@@ -165,11 +219,7 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
   for (const c10::IValue& result : results) {
     for_each_storage(result, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      if (adoption == Adoption::kForbidden) {
-        session_.book().note_unmanaged(storage);
-        return;
-      }
-      Tensor* tensor = session_.book().find_or_adopt(storage, cache_, stream);
+      Tensor* tensor = adopt_storage(storage, adoption, stream);
       if (tensor != nullptr && pinned != nullptr) {
         const Use use{tensor, AccessKind::kWrite};
         static_cast<void>(cache_.acquire({&use, 1}, {.op = traits_.name}, stream));

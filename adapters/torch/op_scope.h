@@ -1,17 +1,26 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
 #include "op_traits.h"
+#include "tensor_walk.h"
 #include "working_sets.h"
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
 namespace headwater::adapter {
 
 class SessionState;
+
+/// One tensor an operator is given.
+struct TensorUse {
+  const at::Tensor* tensor = nullptr;
+  AccessKind access = AccessKind::kRead;
+};
 
 /// Charges bytes for a request, offloading for them. Throws PyTorch's kind of OutOfMemory.
 Reservation admit_for(const Request& request, SessionState& session);
@@ -32,8 +41,13 @@ class OpScope {
 
   /// Fetches and pins the tensors among the arguments.
   void acquire(Arguments arguments);
+  /// The same when nothing has to move; false, with nothing pinned, when something has to. `box`
+  /// gives the arguments in case a message needs them.
+  bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
+                        c10::function_ref<torch::jit::Stack()> box);
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
+  void finish(std::initializer_list<const at::Tensor*> results);
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
@@ -42,6 +56,13 @@ class OpScope {
 
  private:
   void find_tensors(Arguments arguments, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void find_storage(c10::StorageImpl& storage,
+                    Adoption adoption,
+                    AccessKind access,
+                    StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  Tensor* adopt_storage(c10::StorageImpl& storage, Adoption adoption, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
+  void unpin_and_settle(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   Request predict(Arguments arguments);
@@ -56,6 +77,7 @@ class OpScope {
   const OpTraits& traits_;
   OpScope* const outer_;
   Arguments arguments_;
+  std::optional<c10::function_ref<torch::jit::Stack()>> box_;  // makes them when there are none
   c10::SmallVector<Use, 16> uses_;
   bool pinned_ = false;
   Reservation reserved_;
