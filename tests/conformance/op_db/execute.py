@@ -39,7 +39,7 @@ class Outcome:
     records: list[Record]
     error: str | None
     message: str
-    has_bytes: bool
+    places: frozenset[str]  # types of the devices that held bytes of it
 
 
 def poison_fresh_memory(value: int) -> None:
@@ -76,8 +76,8 @@ def _finish(group: Group, sample: SampleInput, given: list[object], result: obje
     records += record(given, "input after the call")
     records += record([t.grad for t in inputs if t.requires_grad], "grad")
     records.append(record_aliases(inputs + tensors(result)))
-    has_bytes = any(holds_bytes(t) for t in inputs + tensors(result))
-    return Outcome(records, error, message, has_bytes)
+    places = frozenset(t.device.type for t in inputs + tensors(result) if holds_bytes(t))
+    return Outcome(records, error, message, places)
 
 
 def _run_backward(result: object) -> None:
@@ -94,7 +94,7 @@ def _seeded_grad(output: torch.Tensor) -> torch.Tensor:
 
 
 def _failed(phase: str, error: Exception) -> Outcome:
-    return Outcome([], f"{phase} {type(error).__name__}", str(error), has_bytes=False)
+    return Outcome([], f"{phase} {type(error).__name__}", str(error), places=frozenset())
 
 
 @contextlib.contextmanager

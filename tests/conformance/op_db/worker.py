@@ -189,7 +189,8 @@ def _judge(task, index, sample, expected: Outcome, manager: Manager):  # type: i
     if now.pinned_bytes > before.pinned_bytes:
         extra = now.pinned_bytes - before.pinned_bytes
         return "left pinned", f"{extra} bytes still pinned after the sample | {inputs}"
-    if outcome.has_bytes and now.num_moves is not None and now.num_moves == before.num_moves:
+    has_bytes = torch.device(task.device).type in outcome.places
+    if has_bytes and now.num_moves is not None and now.num_moves == before.num_moves:
         return "nothing moved", f"no tensor left the device | {inputs}"
     return ("backward raises alike" if outcome.error else "same bits"), ""
 
