@@ -37,7 +37,8 @@ bool look_up_memory(void* library, Driver& driver) {
          look_up(library, "cuMemcpyHtoDAsync_v2", driver.memcpy_to_device) &&
          look_up(library, "cuMemcpyDtoHAsync_v2", driver.memcpy_to_host) &&
          look_up(library, "cuMemHostRegister_v2", driver.mem_host_register) &&
-         look_up(library, "cuMemHostUnregister", driver.mem_host_unregister);
+         look_up(library, "cuMemHostUnregister", driver.mem_host_unregister) &&
+         look_up(library, "cuCtxSynchronize", driver.context_synchronize);
 }
 
 bool look_up_streams(void* library, Driver& driver) {

@@ -48,6 +48,7 @@ struct Driver {
                            StreamHandle stream);
   Result (*mem_host_register)(void* data, std::size_t bytes, unsigned flags);
   Result (*mem_host_unregister)(void* data);
+  Result (*context_synchronize)();
   Result (*stream_create)(StreamHandle* stream, unsigned flags);
   Result (*stream_destroy)(StreamHandle stream);
   Result (*stream_synchronize)(StreamHandle stream);

@@ -52,6 +52,8 @@ void* PinnedMemory::try_allocate(std::size_t bytes) {
 
 void PinnedMemory::free(void* data, std::size_t bytes) {
   const CurrentContext current(context_);
+  // A copy may be on its way to or from the range although nobody needs its bytes any more.
+  context_.driver().context_synchronize();
   context_.driver().mem_host_unregister(data);
   ::munmap(data, bytes);
 }
