@@ -51,9 +51,15 @@ Reservation ChargingAllocator::take_charge(const c10::DataPtr& pointer) {
     return {};
   }
   ChargingAllocator& self = instance();
+  const std::shared_ptr<AllocationGate> gate = self.gate_.load();
   const MutexLock lock(self.mutex_);
   const auto block = self.blocks_.find(pointer.get_context());
-  return block == self.blocks_.end() ? Reservation() : std::move(block->second.charge);
+  if (block == self.blocks_.end()) {
+    return {};
+  }
+  // A charge of an earlier session says nothing about this one's budget.
+  Reservation charge = std::move(block->second.charge);
+  return block->second.gate == gate ? std::move(charge) : Reservation();
 }
 
 c10::DataPtr ChargingAllocator::allocate(std::size_t bytes) {

@@ -43,13 +43,17 @@ void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   session_.release_finished_work();
   const StreamRef stream = session_.memory().current_stream();
-  const Request request =
-      session_.must_predict() ? predict(arguments) : Request{.op = traits_.name};
+  const Request request = session_.must_predict() || session_.is_unbounded(traits_)
+                              ? predict(arguments)
+                              : Request{.op = traits_.name};
   try {
     const CacheLock lock(cache_);
     find_tensors(arguments, stream);
     reserved_ = cache_.acquire(uses_, request, stream);
     pinned_ = true;
+    if (measured_key_ != 0) {
+      allocated_before_ = session_.working_sets().count();
+    }
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
   }
@@ -197,9 +201,11 @@ Request OpScope::predict(Arguments arguments) {
   } else {
     predicted_ = sets.predict(op_, arguments);
     measured_key_ = key;
-    allocated_before_ = sets.count();
   }
   Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
+  if (!session_.must_predict()) {
+    return request;  // there is room for any workspace
+  }
   request.spare_bytes =
       predicted_.total - std::min(predicted_.total, predicted_.outputs) + session_.unseen_bytes();
   return request;

@@ -35,16 +35,22 @@ SessionState::SessionState(const Options& options, c10::Device device)
   look_for_unseen_bytes();
 }
 
+Tensor* SessionState::managed(c10::StorageImpl& storage, Adoption adoption) {
+  if (closed_.load()) {
+    return nullptr;
+  }
+  return adoption == Adoption::kAllowed
+             ? book_.find_or_adopt(storage, cache(), memory_.current_stream())
+             : StorageBook::find(storage);
+}
+
 std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
     cache().mutex().assume_held();
-    Tensor* managed = adoption == Adoption::kAllowed
-                          ? book_.find_or_adopt(storage, cache(), memory_.current_stream())
-                          : StorageBook::find(storage);
-    if (managed != nullptr) {
-      pins.push_back(cache().hold(*managed, memory_.current_stream()));
+    if (Tensor* found = managed(storage, adoption)) {
+      pins.push_back(cache().hold(*found, memory_.current_stream()));
     }
   });
   return pins;
@@ -53,8 +59,8 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
 std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
   std::vector<Pin> pins;
   const CacheLock lock(cache());
-  if (Tensor* managed = book_.find_or_adopt(storage, cache(), memory_.current_stream())) {
-    pins.push_back(cache().hold(*managed, memory_.current_stream()));
+  if (Tensor* found = managed(storage, Adoption::kAllowed)) {
+    pins.push_back(cache().hold(*found, memory_.current_stream()));
   }
   return pins;
 }
@@ -69,8 +75,8 @@ void SessionState::hold_until_step_ends(c10::StorageImpl& storage) {
 
 void SessionState::hold_for_life(c10::StorageImpl& storage) {
   const CacheLock lock(cache());
-  if (Tensor* managed = book_.find_or_adopt(storage, cache(), memory_.current_stream())) {
-    cache().hold_for_life(*managed, memory_.current_stream());
+  if (Tensor* found = managed(storage, Adoption::kAllowed)) {
+    cache().hold_for_life(*found, memory_.current_stream());
   }
 }
 
@@ -93,8 +99,12 @@ void SessionState::close() {
   release_finished_work();
   for (;;) {
     runtime_.close(memory_.current_stream());
-    if (runtime_.report().num_tensors == 0) {
-      return;
+    {
+      const CacheLock lock(cache());
+      if (cache().registry().size() == 0) {
+        closed_.store(true);
+        return;
+      }
     }
     // Storages that other threads are freeing at this moment report to us yet.
     std::this_thread::yield();

@@ -7,6 +7,7 @@
 #include "op_traits.h"
 #include "pending_work.h"
 #include "storage_book.h"
+#include "tensor_walk.h"
 #include "torch_memory.h"
 #include "working_sets.h"
 #include <atomic>
@@ -57,6 +58,8 @@ class SessionState final : public AllocationGate {
     return !device().is_cpu() &&
            2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
   }
+  /// Whether the results may be of any size, whatever there is on the device: nothing is read.
+  bool is_unbounded(const OpTraits& op) const { return !device().is_cpu() && op.tensors.empty(); }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
   /// the CPU, where every allocation is charged.
@@ -68,12 +71,17 @@ class SessionState final : public AllocationGate {
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  /// The tensor behind a storage, adopted if it may be; null once the session has closed.
+  Tensor* managed(c10::StorageImpl& storage, Adoption adoption)
+      HEADWATER_REQUIRES(runtime_.cache().mutex());
+
   TorchMemory memory_;
   StorageBook book_;
   Runtime runtime_;
   OpTable ops_;
   WorkingSets working_sets_;
   PendingWork pending_work_;
+  std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
   std::atomic<std::size_t> unseen_bytes_{0};

@@ -50,8 +50,12 @@ SessionState* enter() {
 }  // namespace
 
 std::shared_ptr<SessionState> active_session() {
-  const MutexLock lock(switch_mutex);
-  return session_in_use;
+  if (!switch_mutex.try_lock()) {
+    lock_contended(switch_mutex);
+  }
+  std::shared_ptr<SessionState> session = session_in_use;
+  switch_mutex.unlock();
+  return session;
 }
 
 RunningOp::RunningOp() : session_(enter()) {}

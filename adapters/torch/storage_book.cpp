@@ -133,11 +133,19 @@ Tensor* StorageBook::find_or_adopt(c10::StorageImpl& storage,
 }
 
 void StorageBook::note_unmanaged(c10::StorageImpl& storage) {
-  const MutexLock lock(mutex_);
-  if (!unmanaged_.contains(&storage)) {
-    c10::raw::weak_intrusive_ptr::incref(&storage);
-    unmanaged_.emplace(&storage, c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage));
+  if (storage.device() != memory_.device()) {
+    return;
   }
+  const MutexLock lock(mutex_);
+  if (unmanaged_.contains(&storage)) {
+    return;
+  }
+  if (unmanaged_.size() >= prune_at_) {
+    std::erase_if(unmanaged_, [](const auto& entry) { return entry.second.expired(); });
+    prune_at_ = std::max(kLeastToPrune, 2 * unmanaged_.size());
+  }
+  c10::raw::weak_intrusive_ptr::incref(&storage);
+  unmanaged_.emplace(&storage, c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage));
 }
 
 std::size_t StorageBook::unmanaged_bytes() {

@@ -46,12 +46,15 @@ class StorageBook final : public MoveListener {
   bool on_return(const Tensor& tensor, Buffer& buffer) noexcept override;
 
  private:
+  static constexpr std::size_t kLeastToPrune = 1024;
+
   bool adoptable(const c10::StorageImpl& storage) const;
 
   TorchMemory& memory_;
   const std::size_t min_tensor_bytes_;
   const std::vector<c10::DeleterFnPtr> own_deleters_;
   Mutex mutex_;
+  std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;
   std::unordered_map<c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> unmanaged_
       HEADWATER_GUARDED_BY(mutex_);
 };

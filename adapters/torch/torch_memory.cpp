@@ -4,9 +4,18 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <utility>
 
 namespace headwater::adapter {
+namespace {
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> serial{0};
+  return ++serial;
+}
+
+}  // namespace
 
 Buffer to_buffer(c10::DataPtr data, std::size_t bytes) {
   void* address = data.get();
@@ -21,7 +30,7 @@ c10::DataPtr to_data_ptr(Buffer buffer, c10::Device device) {
 }
 
 TorchMemory::TorchMemory(c10::Device device)
-    : device_(device), allocator_(*c10::GetAllocator(device.type())) {}
+    : device_(device), allocator_(*c10::GetAllocator(device.type())), serial_(next_serial()) {}
 
 Buffer TorchMemory::try_allocate(std::size_t bytes, StreamRef /*stream*/) {
   const c10::OptionalDeviceGuard guard(device_);
@@ -29,6 +38,11 @@ Buffer TorchMemory::try_allocate(std::size_t bytes, StreamRef /*stream*/) {
     return to_buffer(allocator_.allocate(bytes), bytes);
   } catch (const c10::OutOfMemoryError&) {
     return {};
+  } catch (const c10::Error&) {
+    if (device_.is_cpu()) {  // its allocator has no error of its own for that
+      return {};
+    }
+    throw;
   }
 }
 
@@ -50,16 +64,20 @@ StreamRef TorchMemory::current_stream() {
 }
 
 StreamRef TorchMemory::reference(c10::Stream stream) {
-  // Most threads stay on one stream for long.
-  thread_local std::pair<c10::Stream, std::uintptr_t> last{
-      c10::Stream(c10::Stream::DEFAULT, c10::Device(c10::kCPU, 0)), 0};
-  if (last.first != stream) {
+  // Most threads stay on one stream for long; an earlier session's answer is not in our table.
+  struct Last {
+    std::uint64_t serial = 0;
+    c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU, 0)};
+    std::uintptr_t native = 0;
+  };
+  thread_local Last last;
+  if (last.serial != serial_ || last.stream != stream) {
     const auto native = reinterpret_cast<std::uintptr_t>(stream.native_handle());
     const MutexLock lock(mutex_);
     streams_.insert_or_assign(native, stream);
-    last = {stream, native};
+    last = {serial_, stream, native};
   }
-  return StreamRef(last.second);
+  return StreamRef(last.native);
 }
 
 c10::Stream TorchMemory::named(StreamRef stream) {

@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <cstdint>
 #include <unordered_map>
 
 namespace headwater::adapter {
@@ -36,6 +37,7 @@ class TorchMemory final : public DeviceMemory {
 
   const c10::Device device_;
   c10::Allocator& allocator_;
+  const std::uint64_t serial_;  // tells the threads' memories of successive sessions apart
   Mutex mutex_;
   std::unordered_map<std::uintptr_t, c10::Stream> streams_ HEADWATER_GUARDED_BY(mutex_);
 };

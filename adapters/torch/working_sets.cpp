@@ -9,6 +9,7 @@
 
 #include "dispatch_key.h"
 #include "tensor_walk.h"
+#include <bit>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -103,6 +104,15 @@ WorkingSets::Key mix_value(WorkingSets::Key key, const c10::IValue& value) {
   }
   if (value.isInt()) {
     return mix(key, static_cast<std::uint64_t>(value.toInt()));
+  }
+  if (value.isDouble()) {
+    return mix(key, std::bit_cast<std::uint64_t>(value.toDouble()));
+  }
+  if (value.isString()) {
+    return mix(key, std::hash<std::string>{}(value.toStringRef()));
+  }
+  if (value.isDevice()) {
+    return mix(key, std::hash<c10::Device>{}(value.toDevice()));
   }
   if (value.isBool()) {
     return mix(key, value.toBool() ? 3 : 4);

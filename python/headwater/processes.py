@@ -10,14 +10,14 @@ _registered = False
 
 
 def install() -> None:
-    """Tells the compiled module of every fork. Registers once, as Python cannot take it back."""
+    """Lets operators come to rest around every fork: a child has none of the parent's other
+    threads, so what they had locked would stay locked. Registers once, as Python cannot take it
+    back."""
     global _registered
     if not _registered and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_after_fork_in_child)
+        os.register_at_fork(
+            before=_C.before_fork,
+            after_in_parent=_C.after_fork,
+            after_in_child=_C.after_fork,
+        )
         _registered = True
-
-
-def _after_fork_in_child() -> None:
-    # The threads that copy bytes live in the parent only.
-    if _C.is_enabled() and hasattr(_C, "after_fork_in_child"):
-        _C.after_fork_in_child()

@@ -3,7 +3,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Storage.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -11,6 +10,7 @@
 #include "interceptor.h"
 #include "out_of_memory.h"
 #include "session_state.h"
+#include "session_switch.h"
 #include "storage_book.h"
 #include "thread_attach.h"
 #include <memory>
@@ -38,33 +38,47 @@ Session& open_session() {
   return *session();
 }
 
-SessionState* state() {
-  return session() ? session()->state().get() : nullptr;
+/// The session's state, kept alive by the caller: once the interpreter lock is given up another
+/// thread may end the session.
+std::shared_ptr<SessionState> state() {
+  return session() ? session()->state() : nullptr;
 }
 
-c10::StorageImpl* storage_of(const py::handle& object) {
+c10::Storage storage_of(const py::handle& object) {
   if (THPVariable_Check(object.ptr())) {
-    const at::Tensor& tensor = THPVariable_Unpack(object.ptr());
-    return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+    return THPVariable_Unpack(object.ptr()).unsafeGetTensorImpl()->unsafe_storage();
   }
   if (THPStorage_Check(object.ptr())) {
-    return THPStorage_Unpack(object.ptr()).unsafeGetStorageImpl();
+    return THPStorage_Unpack(object.ptr());
   }
   throw py::type_error("expected a tensor or an untyped storage");
 }
 
+/// Runs `use` on the storage of a tensor or storage, without the interpreter lock, if there is a
+/// session.
+template <class Use>
+void with_storage(const py::handle& object, Use use) {
+  const c10::Storage storage = storage_of(object);
+  const std::shared_ptr<SessionState> now = state();
+  const py::gil_scoped_release no_gil;
+  if (now && storage) {
+    use(*now, *storage.unsafeGetStorageImpl());
+  }
+}
+
 Hold hold(const py::handle& object) {
-  if (state() == nullptr) {
+  const std::shared_ptr<SessionState> now = state();
+  if (!now) {
     return {};
   }
   if (THPVariable_Check(object.ptr())) {
     const at::Tensor tensor = THPVariable_Unpack(object.ptr());
     const py::gil_scoped_release no_gil;
-    return session()->hold(tensor);
+    return {now, now->pin(tensor)};
   }
-  c10::StorageImpl* storage = storage_of(object);
+  const c10::Storage storage = storage_of(object);
   const py::gil_scoped_release no_gil;
-  return {session()->state(), state()->pin(*storage)};
+  return {now, now->pin(*storage.unsafeGetStorageImpl())};
 }
 
 /// Holds the tensors of a compiled graph, which reads and writes raw pointers, and keeps its
@@ -74,9 +88,11 @@ class CompiledCall {
   explicit CompiledCall(std::vector<at::Tensor> tensors) : tensors_(std::move(tensors)) {}
 
   void enter() {
-    if (session()) {
+    const std::shared_ptr<SessionState> now = state();
+    const py::gil_scoped_release no_gil;
+    if (now) {
       for (const at::Tensor& tensor : tensors_) {
-        holds_.push_back(session()->hold(tensor));
+        holds_.emplace_back(now, now->pin(tensor));
       }
     }
     tensors_.clear();
@@ -118,8 +134,14 @@ void wait_without_gil(Mutex& mutex) HEADWATER_ACQUIRE(mutex) {
   }
 }
 
+SessionStats current_stats() {
+  const std::shared_ptr<SessionState> now = state();
+  const py::gil_scoped_release no_gil;
+  return now ? now->stats() : SessionStats{};
+}
+
 py::dict stats() {
-  const SessionStats s = session() ? session()->stats() : SessionStats{};
+  const SessionStats s = current_stats();
   py::dict d;
   d["budget_bytes"] = s.budget_bytes;
   d["resident_bytes"] = s.resident_bytes;
@@ -172,6 +194,33 @@ void disable() {
   }
 }
 
+/// Everything that must be at rest while the process forks: a child has none of the threads that
+/// could finish what they were doing.
+struct ForkGuard {
+  explicit ForkGuard(std::shared_ptr<SessionState> now)
+      : session(std::move(now)), lock(session->cache()) {}
+
+  adapter::StandStill still;
+  std::shared_ptr<SessionState> session;
+  adapter::CacheLock lock;
+};
+
+std::optional<ForkGuard>& fork_guard() {
+  static std::optional<ForkGuard> guard;
+  return guard;
+}
+
+void before_fork() {
+  if (std::shared_ptr<SessionState> now = state()) {
+    const py::gil_scoped_release no_gil;  // operators that must end first may need it
+    fork_guard().emplace(std::move(now));
+  }
+}
+
+void after_fork() {
+  fork_guard().reset();
+}
+
 void bind_session(py::module_& m) {
   m.def("enable",
         &enable,
@@ -183,22 +232,24 @@ void bind_session(py::module_& m) {
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
   m.def("set_budget", [](std::size_t bytes) {
+    Session& open = open_session();
     const py::gil_scoped_release no_gil;
-    open_session().set_budget(bytes);
+    open.set_budget(bytes);
   });
   m.def("stats", &stats);
   m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });
   m.def("end_step", [] {
-    if (session()) {
+    if (const std::shared_ptr<SessionState> now = state()) {
       const py::gil_scoped_release no_gil;
-      session()->end_step();
+      now->end_step();
     }
   });
   m.def("device_total_bytes", &Session::device_total_bytes);
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
-  m.def("in_backward", [] { return torch::autograd::get_current_graph_task_id() != -1; });
   m.def("unmarked_writes", &adapter::unmarked_writes);
+  m.def("before_fork", &before_fork);
+  m.def("after_fork", &after_fork);
   m.def("set_out_of_memory_type", [](py::object type) {
     out_of_memory_type = type.release().ptr();
     adapter::throw_out_of_memory.store(&raise_out_of_memory);
@@ -216,35 +267,35 @@ void bind_holds(py::module_& m) {
   m.def("hold", &hold);
   m.def("hold_storage", &hold);
   m.def("held_alias", [](const at::Tensor& tensor) {
+    const std::shared_ptr<SessionState> now = state();
     const py::gil_scoped_release no_gil;
-    return session() ? adapter::held_alias(tensor, session()->state()) : tensor;
+    return now ? adapter::held_alias(tensor, now) : tensor;
   });
   m.def("hold_until_step_ends", [](const py::handle& object) {
-    c10::StorageImpl* storage = storage_of(object);
-    const py::gil_scoped_release no_gil;
-    if (state() != nullptr && storage != nullptr) {
-      state()->hold_until_step_ends(*storage);
-    }
+    with_storage(object, [](SessionState& now, c10::StorageImpl& storage) {
+      now.hold_until_step_ends(storage);
+    });
   });
   m.def("hold_forever", [](const py::handle& object) {
-    c10::StorageImpl* storage = storage_of(object);
-    const py::gil_scoped_release no_gil;
-    if (state() != nullptr && storage != nullptr) {
-      state()->hold_for_life(*storage);
-    }
+    with_storage(object,
+                 [](SessionState& now, c10::StorageImpl& storage) { now.hold_for_life(storage); });
   });
   m.def("is_managed", [](const py::handle& object) {
-    const c10::StorageImpl* storage = storage_of(object);
-    return storage != nullptr && adapter::StorageBook::find(*storage) != nullptr;
+    const c10::Storage storage = storage_of(object);
+    return storage && adapter::StorageBook::find(*storage.unsafeGetStorageImpl()) != nullptr;
   });
   m.def("is_resident", [](const py::handle& object) {
-    const c10::StorageImpl* storage = storage_of(object);
-    const Tensor* tensor = storage == nullptr ? nullptr : adapter::StorageBook::find(*storage);
-    return tensor == nullptr || static_cast<bool>(tensor->device);
+    bool resident = true;
+    with_storage(object, [&resident](SessionState& now, c10::StorageImpl& storage) {
+      const adapter::CacheLock lock(now.cache());
+      const Tensor* tensor = adapter::StorageBook::find(storage);
+      resident = tensor == nullptr || tensor->device;
+    });
+    return resident;
   });
   py::class_<CompiledCall>(m, "CompiledCall")
       .def(py::init<std::vector<at::Tensor>>())
-      .def("__enter__", &CompiledCall::enter, py::call_guard<py::gil_scoped_release>())
+      .def("__enter__", &CompiledCall::enter)
       .def("__exit__", [](CompiledCall& self, const py::args&) {
         const py::gil_scoped_release no_gil;
         self.exit();

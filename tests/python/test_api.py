@@ -248,3 +248,12 @@ def test_a_build_for_another_torch_is_refused() -> None:
     result = in_a_new_process(code)
     assert "built for another PyTorch" in result.stdout, result.stderr
     assert f"installed {other}" in result.stdout
+
+
+def test_bytes_of_an_earlier_session_count_against_a_later_budget() -> None:
+    headwater.enable("64MiB", device="cpu")
+    storage = torch.UntypedStorage(8 << 20)  # charged, but no operator has seen it
+    headwater.disable()
+    headwater.enable("4MiB", device="cpu")
+    seen = torch.empty(0, dtype=torch.uint8).set_(storage)
+    assert headwater.stats().peak_bytes >= seen.numel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,25 @@ def test_loader_threads_and_workers_feed_a_managed_device(minimum: str) -> None:
     )
     total = sum(batch.to(minimum).sum() for batch in loader)
     assert float(total) == 992
+
+
+def test_children_forked_while_other_threads_compute_can_compute() -> None:
+    stop = threading.Event()
+
+    def compute() -> None:
+        x = torch.ones(256, 256)
+        while not stop.is_set():
+            x = (x + 1).mul(0.5)
+
+    headwater.enable("minimum", device="cpu", min_tensor_bytes=1)
+    worker = threading.Thread(target=compute)
+    worker.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if torch.ones(64).add(1).sum().item() == 128.0 else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        stop.set()
+        worker.join()

@@ -369,3 +369,13 @@ def test_what_needs_fixed_addresses_is_refused(cpu_tensor: torch.Tensor) -> None
         storage = cpu_tensor.untyped_storage()
         with pytest.raises(RuntimeError, match=r"never move.*_swap_data_ptr_"):
             storage._swap_data_ptr_(storage)
+
+
+def test_an_array_outlives_a_resize_of_its_tensor(minimum: str) -> None:
+    if minimum != "cpu":
+        pytest.skip("arrays are made of CPU tensors")
+    tensor = torch.arange(4096.0)
+    array = tensor.numpy()
+    tensor.resize_(1 << 16)
+    tensor.fill_(1.0)
+    assert array[:3].tolist() == [0.0, 1.0, 2.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import queue
 import threading
 from collections.abc import Callable
@@ -160,3 +161,37 @@ def test_thread_starting_is_restored_by_disable() -> None:
     with headwater.budget("minimum", device="cpu"):
         assert threading.Thread._bootstrap_inner is not before  # type: ignore[attr-defined]
     assert threading.Thread._bootstrap_inner is before  # type: ignore[attr-defined]
+
+
+def test_sessions_may_change_while_other_threads_export_tensors() -> None:
+    tensor = torch.arange(2048.0)
+    stop = threading.Event()
+    wrong: list[object] = []
+
+    def export() -> None:
+        while not stop.is_set():
+            tensor.data_ptr()
+            if tensor.tolist()[:2] != [0.0, 1.0] or tensor.numpy()[3] != 3.0:
+                wrong.append(tensor)
+
+    workers = [threading.Thread(target=export) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for _ in range(100):
+        headwater.enable("minimum", device="cpu", min_tensor_bytes=1)
+        headwater.stats()
+        headwater.disable()
+    stop.set()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+def test_a_profiler_goes_on_when_headwater_is_enabled() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    headwater.enable("minimum", device="cpu")
+    sum(range(3))
+    profiler.disable()
+    names = {entry.code for entry in profiler.getstats() if isinstance(entry.code, str)}
+    assert any("sum" in name for name in names)

@@ -54,8 +54,12 @@ Tensor& TensorCache::adopt(Buffer buffer, Reservation charge, void* owner, Strea
 }
 
 Buffer TensorCache::forget(Tensor& tensor) {
-  Buffer bytes = std::move(tensor.device);
-  tensor.charge.release();
+  Buffer bytes;
+  // Whoever holds the tensor may still read the bytes: they stay until the last hold ends.
+  if (tensor.num_holds == 0 || !tensor.device) {
+    bytes = std::move(tensor.device);
+    tensor.charge.release();
+  }
   tensor.host.release();
   tensor.owner = nullptr;
   registry_.apply(tensor, ResidencyEvent::kRelease);
@@ -103,6 +107,7 @@ void TensorCache::release(std::span<const Use> uses) noexcept {
 Pin TensorCache::hold(Tensor& tensor, StreamRef stream) {
   const Use use{&tensor, AccessKind::kWrite};
   static_cast<void>(acquire({&use, 1}, {.op = "hold"}, stream));
+  ++tensor.num_holds;
   return Pin(*this, tensor);
 }
 
@@ -116,6 +121,7 @@ void TensorCache::hold_for_life(Tensor& tensor, StreamRef stream) {
 
 void TensorCache::unpin(Tensor& tensor) noexcept {
   const MutexLock lock(mutex_);
+  --tensor.num_holds;
   unpin_one(tensor);
 }
 

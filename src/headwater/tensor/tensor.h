@@ -24,6 +24,7 @@ struct Tensor {
   void* owner = nullptr;  // the adapter's storage object; null once released
   Residency residency = Residency::kDevice;
   std::uint32_t num_pins = 0;
+  std::uint32_t num_holds = 0;        // the pins whose owners know the address of the bytes
   bool held_for_life = false;         // one of the pins ends with the storage
   bool fetched = false;               // the device bytes came from a fetch
   std::uint64_t request = 0;          // last request that pinned it, to count its bytes once
