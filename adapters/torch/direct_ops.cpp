@@ -85,7 +85,7 @@ struct Direct;
 template <class Op, class Result, class... Args>
 struct Direct<Op, Result(Args...)> {
   static Result run(c10::DispatchKeySet all_keys, Args... args) {
-    static const c10::OperatorHandle op =
+    static const c10::OperatorHandle kOp =
         c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
     const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
     {
@@ -93,7 +93,7 @@ struct Direct<Op, Result(Args...)> {
       SessionState* session = running.session();
       if (session != nullptr && !keys.has(c10::DispatchKey::Python) && !session->must_predict()) {
         const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
-        OpScope scope(*session, op, session->ops().traits(op));
+        OpScope scope(*session, kOp, session->ops().traits(kOp));
         Uses uses;
         (collect(uses, args), ...);
         if (scope.acquire_resident(uses, box)) {
@@ -106,7 +106,7 @@ struct Direct<Op, Result(Args...)> {
       }
     }
     return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
-        c10::BoxedKernel::makeFromFunction<&intercept>(), op, all_keys, args...);
+        c10::BoxedKernel::makeFromFunction<&intercept>(), kOp, all_keys, args...);
   }
 };
 
