@@ -178,6 +178,9 @@ bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
     return false;
   }
   c10::DataPtr& slot = storage->_mutable_data_ptr_no_checks();
+  if (tensor.num_holds > 0) {
+    storage->set_resizable(false);  // a later session must leave the bytes where they are too
+  }
   slot.release_context();
   slot = to_data_ptr(std::move(buffer), memory_.device());
   return true;

@@ -379,3 +379,14 @@ def test_an_array_outlives_a_resize_of_its_tensor(minimum: str) -> None:
     tensor.resize_(1 << 16)
     tensor.fill_(1.0)
     assert array[:3].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_an_array_stays_true_in_a_later_session() -> None:
+    headwater.enable("minimum", device="cpu", min_tensor_bytes=1)
+    tensor = torch.arange(64.0)
+    array = tensor.numpy()
+    headwater.disable()
+    headwater.enable("minimum", device="cpu", min_tensor_bytes=1)
+    tensor.add_(1)
+    torch.ones(64).add(1)
+    assert array[:2].tolist() == [1.0, 2.0]
