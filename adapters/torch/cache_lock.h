@@ -3,7 +3,11 @@
 #include "headwater/base/mutex.h"
 #include "headwater/offload/tensor_cache.h"
 
+#include <c10/core/StorageImpl.h>
+
 #include <atomic>
+#include <utility>
+#include <vector>
 
 namespace headwater::adapter {
 
@@ -20,6 +24,10 @@ inline void lock_contended(Mutex& mutex)
   wait_for_mutex.load()(mutex);
 }
 
+/// Storages referred to under the mutex. The reference may become the last one, and dropping that
+/// needs the mutex, so it is dropped after.
+inline thread_local std::vector<c10::intrusive_ptr<c10::StorageImpl>> dropped_after_unlocking;
+
 /// Holds the tensor cache's mutex for a scope.
 class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
  public:
@@ -29,7 +37,12 @@ class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
       lock_contended(mutex_);
     }
   }
-  ~CacheLock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
+  ~CacheLock() HEADWATER_ANNOTATION(release_capability()) {
+    mutex_.unlock();
+    if (!dropped_after_unlocking.empty()) {
+      const auto dropped = std::exchange(dropped_after_unlocking, {});
+    }
+  }
 
   CacheLock(const CacheLock&) = delete;
   CacheLock& operator=(const CacheLock&) = delete;

@@ -71,6 +71,35 @@ void guard_access(Storage& storage) {
   }
 }
 
+/// A reference to the storage, unless it is being freed at this moment. One that only its Python
+/// wrapper refers to is taken for that: a reference would need the interpreter lock.
+c10::intrusive_ptr<c10::StorageImpl> try_refer_to(c10::StorageImpl& storage) {
+  if (storage.pyobj_slot()->load_pyobj() != nullptr &&
+      c10::raw::intrusive_ptr::use_count(&storage) <= 1) {
+    return {};
+  }
+  auto weak = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage);
+  c10::intrusive_ptr<c10::StorageImpl> alive = weak.lock();
+  weak.release();
+  return alive;
+}
+
+/// Beyond the address word only a storage that stays alive meanwhile may be touched: another thread
+/// frees the parts of a dying one before it comes to our deleter.
+template <class Storage>
+void set_access(Storage& storage, bool allowed) {
+  if constexpr (CanGuardAccess<Storage>) {
+    if (c10::intrusive_ptr<c10::StorageImpl> alive = try_refer_to(storage)) {
+      if (allowed) {
+        allow_access(*alive);
+      } else {
+        guard_access(*alive);
+      }
+      dropped_after_unlocking.push_back(std::move(alive));
+    }
+  }
+}
+
 std::vector<c10::DeleterFnPtr> deleters_of(c10::Allocator& allocator, c10::Device device) {
   std::vector<c10::DeleterFnPtr> deleters;
   if (const c10::DeleterFnPtr own = allocator.raw_deleter()) {
@@ -162,11 +191,7 @@ std::size_t StorageBook::unmanaged_bytes() {
 void StorageBook::on_move(const Tensor& tensor) noexcept {
   auto& storage = *static_cast<c10::StorageImpl*>(tensor.owner);
   point_at(storage._mutable_data_ptr_no_checks(), tensor.device.data());
-  if (tensor.device) {
-    allow_access(storage);
-  } else {
-    guard_access(storage);
-  }
+  set_access(storage, static_cast<bool>(tensor.device));
 }
 
 bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
@@ -177,6 +202,7 @@ bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
   if (!alive) {
     return false;
   }
+  dropped_after_unlocking.push_back(alive);
   c10::DataPtr& slot = storage->_mutable_data_ptr_no_checks();
   if (tensor.num_holds > 0) {
     storage->set_resizable(false);  // a later session must leave the bytes where they are too
