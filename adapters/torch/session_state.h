@@ -72,8 +72,7 @@ class SessionState final : public AllocationGate {
 
  private:
   /// The tensor behind a storage, adopted if it may be; null once the session has closed.
-  Tensor* managed(c10::StorageImpl& storage, Adoption adoption)
-      HEADWATER_REQUIRES(runtime_.cache().mutex());
+  Tensor* managed(c10::StorageImpl& storage, Adoption adoption) HEADWATER_REQUIRES(cache().mutex());
 
   TorchMemory memory_;
   StorageBook book_;
