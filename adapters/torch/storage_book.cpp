@@ -71,17 +71,22 @@ void guard_access(Storage& storage) {
   }
 }
 
-/// A reference to the storage, unless it is being freed at this moment. One that only its Python
-/// wrapper refers to is taken for that: a reference would need the interpreter lock.
+/// A reference to the storage, or null when it is being freed at this moment.
+c10::intrusive_ptr<c10::StorageImpl> refer_to(c10::StorageImpl& storage) {
+  auto weak = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage);
+  c10::intrusive_ptr<c10::StorageImpl> alive = weak.lock();
+  weak.release();
+  return alive;
+}
+
+/// The same, but one that only its Python wrapper refers to is taken for dying: a reference would
+/// need the interpreter lock.
 c10::intrusive_ptr<c10::StorageImpl> try_refer_to(c10::StorageImpl& storage) {
   if (storage.pyobj_slot()->load_pyobj() != nullptr &&
       c10::raw::intrusive_ptr::use_count(&storage) <= 1) {
     return {};
   }
-  auto weak = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&storage);
-  c10::intrusive_ptr<c10::StorageImpl> alive = weak.lock();
-  weak.release();
-  return alive;
+  return refer_to(storage);
 }
 
 /// Beyond the address word only a storage that stays alive meanwhile may be touched: another thread
@@ -196,12 +201,11 @@ void StorageBook::on_move(const Tensor& tensor) noexcept {
 
 bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
   auto* storage = static_cast<c10::StorageImpl*>(tensor.owner);
-  auto weak = c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(storage);
-  c10::intrusive_ptr<c10::StorageImpl> alive = weak.lock();
-  weak.release();
+  c10::intrusive_ptr<c10::StorageImpl> alive = refer_to(*storage);
   if (!alive) {
     return false;
   }
+  allow_access(*alive);
   dropped_after_unlocking.push_back(alive);
   c10::DataPtr& slot = storage->_mutable_data_ptr_no_checks();
   if (tensor.num_holds > 0) {
