@@ -2,7 +2,6 @@
 
 #include "headwater/base/error.h"
 
-#include "cache_lock.h"
 #include "session_state.h"
 #include <atomic>
 #include <cstdint>
@@ -41,8 +40,7 @@ bool try_enter() {
 
 SessionState* enter() {
   while (!try_enter()) {
-    lock_contended(switch_mutex);
-    switch_mutex.unlock();
+    const MutexLock until_switched(switch_mutex);
   }
   return active.load();
 }
@@ -50,12 +48,8 @@ SessionState* enter() {
 }  // namespace
 
 std::shared_ptr<SessionState> active_session() {
-  if (!switch_mutex.try_lock()) {
-    lock_contended(switch_mutex);
-  }
-  std::shared_ptr<SessionState> session = session_in_use;
-  switch_mutex.unlock();
-  return session;
+  const MutexLock lock(switch_mutex);
+  return session_in_use;
 }
 
 RunningOp::RunningOp() : session_(enter()) {}

@@ -2,6 +2,8 @@
 
 #include "headwater/base/check.h"
 
+#include <c10/core/CPUAllocator.h>
+
 #include "cache_lock.h"
 #include "charging_allocator.h"
 #include <algorithm>
@@ -112,6 +114,8 @@ std::vector<c10::DeleterFnPtr> deleters_of(c10::Allocator& allocator, c10::Devic
   }
   if (device.is_cpu()) {
     deleters.push_back(ChargingAllocator::deleter());
+    // Storages made by hand ask it, whichever allocator stands in front.
+    deleters.push_back(c10::GetDefaultCPUAllocator()->raw_deleter());
   }
   return deleters;
 }

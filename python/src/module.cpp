@@ -22,8 +22,10 @@ namespace py = pybind11;
 namespace headwater::python {
 
 std::unique_ptr<Session>& session() {
-  static std::unique_ptr<Session> open;
-  return open;
+  // Never destroyed: a process that exits has no use for its tensors, and those that the
+  // interpreter leaves behind still report to the session they belong to.
+  static auto* open = new std::unique_ptr<Session>();
+  return *open;
 }
 
 std::shared_ptr<adapter::SessionState> state() {
@@ -54,7 +56,9 @@ PyObject* out_of_memory_type = nullptr;
   throw persistent;
 }
 
-void wait_without_gil(Mutex& mutex) HEADWATER_ACQUIRE(mutex) {
+/// Storages are freed with the interpreter lock held, and their deleter needs the cache, whose
+/// owner may need the interpreter.
+void wait_without_gil(std::mutex& mutex) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release no_gil;
     mutex.lock();
@@ -210,7 +214,7 @@ void translate_errors() {
 
 PYBIND11_MODULE(_C, m) {
   namespace hp = headwater::python;
-  headwater::adapter::wait_for_mutex.store(&hp::wait_without_gil);
+  headwater::Mutex::set_wait(&hp::wait_without_gil);
   hp::translate_errors();
   hp::bind_session(m);
   hp::bind_holds(m);

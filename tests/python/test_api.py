@@ -252,8 +252,20 @@ def test_a_build_for_another_torch_is_refused() -> None:
 
 def test_bytes_of_an_earlier_session_count_against_a_later_budget() -> None:
     headwater.enable("64MiB", device="cpu")
-    storage = torch.UntypedStorage(8 << 20)  # charged, but no operator has seen it
+    storage = torch.empty(0, dtype=torch.uint8).untyped_storage()
+    storage.resize_(8 << 20)  # charged, but no operator has seen it
     headwater.disable()
     headwater.enable("4MiB", device="cpu")
     seen = torch.empty(0, dtype=torch.uint8).set_(storage)
     assert headwater.stats().peak_bytes >= seen.numel()
+
+
+def test_a_storage_made_by_hand_is_managed_whoever_stands_before_the_allocator() -> None:
+    result = in_a_new_process(
+        "import headwater_counting_allocator as counting; counting.install()\n"
+        "import torch, headwater\n"
+        "headwater.enable('4MiB', device='cpu')\n"
+        "seen = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage(8192))\n"
+        "print(headwater.stats().managed_bytes)\n"
+    )
+    assert result.stdout.strip() == "8192", result.stderr
