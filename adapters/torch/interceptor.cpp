@@ -124,7 +124,8 @@ void register_fallback() {
   everything->fallback(torch::CppFunction::makeFromBoxedFunction<&intercept>());
   special.emplace(torch::Library::IMPL, "aten", kInterceptKey, __FILE__, __LINE__);
   skip_unmanaged_operators(*special);
-  register_direct_operators(*special);
+  register_direct_math_operators(*special);
+  register_direct_layer_operators(*special);
 }
 
 }  // namespace

@@ -86,6 +86,17 @@ std::size_t element_bytes(Arguments arguments,
   return bytes + (has_results ? largest : 0);
 }
 
+/// No fewer bytes than all lists and their results have together, found without looking for
+/// storages that occur twice.
+std::size_t most_bytes(Arguments arguments) {
+  std::size_t bytes = 0;
+  for (const c10::IValue& argument : arguments) {
+    for_each_storage(argument,
+                     [&bytes](c10::StorageImpl& storage, Adoption) { bytes += storage.nbytes(); });
+  }
+  return 2 * bytes;
+}
+
 /// Greedy cut: each range takes as many elements as fit `room`, and at least one.
 std::vector<Range> cut(const std::vector<std::size_t>& bytes, std::size_t room) {
   std::vector<Range> ranges;
@@ -132,12 +143,17 @@ void run_list_op(SessionState& session,
                  torch::jit::Stack& stack) {
   const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
   const std::size_t length = list_length(arguments);
+  const std::size_t room = room_for_operators(session);
+  if (length == 0 || most_bytes(arguments) <= room) {
+    run_managed(session, op, traits, keys, stack);
+    return;
+  }
   std::vector<std::size_t> bytes(length);
   for (std::size_t i = 0; i < length; ++i) {
     bytes[i] = element_bytes(arguments, i, length, traits.num_returns > 0);
   }
-  const std::vector<Range> ranges = cut(bytes, room_for_operators(session));
-  if (length == 0 || ranges.size() == 1) {
+  const std::vector<Range> ranges = cut(bytes, room);
+  if (ranges.size() == 1) {
     run_managed(session, op, traits, keys, stack);
     return;
   }

@@ -43,9 +43,8 @@ void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   session_.release_finished_work();
   const StreamRef stream = session_.memory().current_stream();
-  const Request request = session_.must_predict() || session_.is_unbounded(traits_)
-                              ? predict(arguments)
-                              : Request{.op = traits_.name};
+  const Request request =
+      session_.must_predict(traits_) ? predict(arguments) : Request{.op = traits_.name};
   try {
     const CacheLock lock(cache_);
     find_tensors(arguments, stream);
@@ -60,7 +59,11 @@ void OpScope::acquire(Arguments arguments) {
 }
 
 bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
+                               c10::function_ref<OpKey()> key,
                                c10::function_ref<torch::jit::Stack()> box) {
+  if (!fits_as_is(tensors, key)) {
+    return false;
+  }
   session_.release_finished_work();
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
@@ -88,10 +91,13 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   const CacheLock lock(cache_);
   reserved_.release();
   adopt(results, stream, nullptr);
+  if (allocated_before_) {
+    session_.look_for_unseen_bytes();  // a library may have kept a workspace
+  }
   unpin_and_settle(stream);
 }
 
-void OpScope::finish(std::initializer_list<const at::Tensor*> results) {
+void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
   for (const at::Tensor* result : results) {
@@ -189,23 +195,44 @@ std::size_t OpScope::pinned_bytes() {
   return *pinned_bytes_;
 }
 
+bool OpScope::fits_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key) {
+  const bool list = traits_.path == OpPath::kList;
+  if (session_.device().is_cpu() && !list) {
+    return true;  // its allocator asks for every byte
+  }
+  std::size_t given = 0;
+  for (const TensorUse& use : tensors) {
+    given += bytes_shown(*use.tensor);
+  }
+  const Budget& budget = session_.runtime().budget();
+  const std::size_t used = budget.used() + session_.unseen_bytes();
+  if (list) {  // results are as large as one of the lists
+    return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
+  }
+  // Few operators make more than four times what they read; those are caught once half is full.
+  if (!session_.must_predict(traits_) && used + 4 * given <= budget.limit()) {
+    return true;
+  }
+  const std::optional<NewBytes> known = session_.working_sets().find(key());
+  return known && used + known->total <= budget.limit();
+}
+
 Request OpScope::predict(Arguments arguments) {
   constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator
   if (session_.num_ops() % kOpsBetweenLooks == 0) {
     session_.look_for_unseen_bytes();
   }
   WorkingSets& sets = session_.working_sets();
-  const WorkingSets::Key key = WorkingSets::key(op_, arguments);
+  const OpKey key = boxed_op_key(op_, arguments);
   if (const std::optional<NewBytes> known = sets.find(key)) {
     predicted_ = *known;
   } else {
-    predicted_ = sets.predict(op_, arguments);
+    const std::size_t available = session_.runtime().budget().available();
+    const std::size_t room = available - std::min(available, session_.unseen_bytes());
+    predicted_ = sets.predict(op_, traits_, arguments, room);
     measured_key_ = key;
   }
   Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
-  if (!session_.must_predict()) {
-    return request;  // there is room for any workspace
-  }
   request.spare_bytes =
       predicted_.total - std::min(predicted_.total, predicted_.outputs) + session_.unseen_bytes();
   return request;
@@ -215,7 +242,7 @@ void OpScope::learn() {
   if (allocated_before_) {
     const AllocatorCount after = session_.working_sets().count().value_or(*allocated_before_);
     predicted_.total = after.so_far - allocated_before_->so_far;
-    session_.working_sets().learn(measured_key_, predicted_);
+    session_.working_sets().learn(measured_key_, traits_, predicted_);
   }
 }
 

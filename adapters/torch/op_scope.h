@@ -8,7 +8,6 @@
 #include "tensor_walk.h"
 #include "working_sets.h"
 #include <cstddef>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -41,13 +40,15 @@ class OpScope {
 
   /// Fetches and pins the tensors among the arguments.
   void acquire(Arguments arguments);
-  /// The same when nothing has to move; false, with nothing pinned, when something has to. `box`
-  /// gives the arguments in case a message needs them.
+  /// The same when nothing has to move; false, with nothing pinned, when something has to. `key`
+  /// and `box` give the operator's key and its arguments, in case they are needed.
   bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
+                        c10::function_ref<OpKey()> key,
                         c10::function_ref<torch::jit::Stack()> box);
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
-  void finish(std::initializer_list<const at::Tensor*> results);
+  /// The same after acquire_resident().
+  void finish_resident(c10::ArrayRef<const at::Tensor*> results);
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
@@ -65,6 +66,8 @@ class OpScope {
   void unpin_and_settle(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
+  /// Whether the operator's new bytes fit beside everything that is on the device.
+  bool fits_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
   Request predict(Arguments arguments);
   void learn();
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
@@ -84,7 +87,7 @@ class OpScope {
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
   // set while the operator is being measured
-  WorkingSets::Key measured_key_ = 0;
+  OpKey measured_key_ = 0;
   NewBytes predicted_;
   std::optional<AllocatorCount> allocated_before_;
 };

@@ -1,5 +1,6 @@
 #include "op_traits.h"
 
+#include <ATen/core/enum_tag.h>
 #include <ATen/core/function_schema.h>
 
 #include <algorithm>
@@ -93,6 +94,28 @@ OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
   return list_op && has_list(schema) ? OpPath::kList : OpPath::kManage;
 }
 
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+Workspace workspace_of(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  if (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm")) {
+    return Workspace::kUnknown;
+  }
+  constexpr std::array<std::string_view, 7> kProducts{"aten::mm",
+                                                      "aten::addmm",
+                                                      "aten::bmm",
+                                                      "aten::baddbmm",
+                                                      "aten::addbmm",
+                                                      "aten::mv",
+                                                      "aten::dot"};
+  if (std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end()) {
+    return Workspace::kFirstTime;
+  }
+  return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
+}
+
 AccessKind access_of(const c10::FunctionSchema& schema, std::uint16_t index) {
   const c10::Argument& argument = schema.arguments()[index];
   const bool marked = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
@@ -150,6 +173,7 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   const c10::FunctionSchema& schema = op.schema();
   OpTraits traits;
   traits.path = path_of(op, device);
+  traits.workspace = workspace_of(op);
   traits.name = schema.name();
   traits.overload = schema.overload_name();
   traits.num_arguments = schema.arguments().size();

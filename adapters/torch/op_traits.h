@@ -26,6 +26,14 @@ enum class OpPath : unsigned char {
   kCollective,    // works on after it returns
 };
 
+/// What is known of the bytes an operator takes beside its results before it has been measured.
+enum class Workspace : unsigned char {
+  kNone,         // it works in its results
+  kLikeTensors,  // about as much as it reads and writes
+  kFirstTime,    // the same, but the first of its kind sets up a library that keeps workspaces
+  kUnknown,      // may be anything
+};
+
 /// An argument that may carry tensors.
 struct TensorArgument {
   std::uint16_t index = 0;
@@ -35,6 +43,7 @@ struct TensorArgument {
 /// What the adapter needs to know of an operator, worked out once.
 struct OpTraits {
   OpPath path = OpPath::kManage;
+  Workspace workspace = Workspace::kLikeTensors;
   std::string name;      // "aten::mm"
   std::string overload;  // "out"
   std::size_t num_arguments = 0;

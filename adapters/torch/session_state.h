@@ -51,15 +51,14 @@ class SessionState final : public AllocationGate {
   WorkingSets& working_sets() { return working_sets_; }
   PendingWork& pending_work() { return pending_work_; }
 
-  /// Whether room for an operator's results must be made before it runs. On the CPU the allocator
-  /// asks when they are allocated; elsewhere there is nobody to ask, so they are predicted once
-  /// the device is half full.
-  bool must_predict() {
+  /// Whether room for what an operator allocates must be made before it runs. On the CPU the
+  /// allocator asks when it is allocated; elsewhere there is nobody to ask, so it is predicted once
+  /// the device is half full, and always where it may be anything.
+  bool must_predict(const OpTraits& op) {
     return !device().is_cpu() &&
-           2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
+           (op.tensors.empty() || working_sets_.is_unknown(op.workspace) ||
+            2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit());
   }
-  /// Whether the results may be of any size, whatever there is on the device: nothing is read.
-  bool is_unbounded(const OpTraits& op) const { return !device().is_cpu() && op.tensors.empty(); }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
   /// the CPU, where every allocation is charged.

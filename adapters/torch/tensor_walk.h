@@ -24,6 +24,14 @@ inline constexpr c10::DispatchKeySet kSpecialLayouts =
     c10::DispatchKeySet(c10::DispatchKey::NestedTensor) |
     c10::DispatchKeySet(c10::DispatchKey::MkldnnCPU);
 
+/// Bytes the elements of an ordinary tensor would take on their own; zero for others.
+inline std::size_t bytes_shown(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.key_set().has_any(kSpecialLayouts)) {
+    return 0;
+  }
+  return static_cast<std::size_t>(tensor.numel()) * tensor.itemsize();
+}
+
 template <class Visit>
 void for_each_storage(const at::Tensor& tensor, Visit&& visit) {
   if (!tensor.defined()) {

@@ -3,13 +3,11 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
-#include <ATen/core/enum_tag.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "dispatch_key.h"
 #include "tensor_walk.h"
-#include <bit>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -61,70 +59,6 @@ void add_bytes(const c10::IValue& value,
   });
 }
 
-/// Room made for an operator that has not been measured yet.
-enum class Workspace : unsigned char {
-  kNone,         // it works in its results
-  kLikeTensors,  // about as much as it reads and writes
-  kUnknown,      // may be anything: all the room there is, once
-};
-
-Workspace workspace_of(const c10::OperatorHandle& op) {
-  const std::string& name = op.schema().name();
-  const bool library = name.find("convolution") != std::string::npos ||
-                       name.find("_rnn") != std::string::npos ||
-                       name.find("lstm") != std::string::npos;
-  if (library) {
-    return Workspace::kUnknown;
-  }
-  return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
-}
-
-WorkingSets::Key mix(WorkingSets::Key key, std::uint64_t value) {
-  key ^= value + 0x9e3779b97f4a7c15U + (key << 6) + (key >> 2);
-  return key * 0xff51afd7ed558ccdU;
-}
-
-WorkingSets::Key mix_tensor(WorkingSets::Key key, const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    return mix(key, 1);
-  }
-  key = mix(key, static_cast<std::uint64_t>(tensor.scalar_type()));
-  if (tensor.layout() != c10::kStrided || tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
-    return key;
-  }
-  for (const std::int64_t size : tensor.sizes()) {
-    key = mix(key, static_cast<std::uint64_t>(size));
-  }
-  return tensor.is_contiguous() ? key : mix(key, 2);
-}
-
-WorkingSets::Key mix_value(WorkingSets::Key key, const c10::IValue& value) {
-  if (value.isTensor()) {
-    return mix_tensor(key, value.toTensor());
-  }
-  if (value.isInt()) {
-    return mix(key, static_cast<std::uint64_t>(value.toInt()));
-  }
-  if (value.isDouble()) {
-    return mix(key, std::bit_cast<std::uint64_t>(value.toDouble()));
-  }
-  if (value.isString()) {
-    return mix(key, std::hash<std::string>{}(value.toStringRef()));
-  }
-  if (value.isDevice()) {
-    return mix(key, std::hash<c10::Device>{}(value.toDevice()));
-  }
-  if (value.isBool()) {
-    return mix(key, value.toBool() ? 3 : 4);
-  }
-  if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) {
-      key = mix_value(key, element);
-    }
-  }
-  return key;
-}
-
 }  // namespace
 
 std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments arguments) {
@@ -152,43 +86,51 @@ std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments
   }
 }
 
-WorkingSets::Key WorkingSets::key(const c10::OperatorHandle& op, Arguments arguments) {
-  Key key = reinterpret_cast<std::uintptr_t>(&op.schema());
-  for (const c10::IValue& argument : arguments) {
-    key = mix_value(key, argument);
-  }
-  return key;
-}
-
-std::optional<NewBytes> WorkingSets::find(Key key) {
+std::optional<NewBytes> WorkingSets::find(OpKey key) {
   const MutexLock lock(mutex_);
   const auto entry = known_.find(key);
   return entry == known_.end() ? std::nullopt : std::optional(entry->second);
 }
 
-NewBytes WorkingSets::predict(const c10::OperatorHandle& op, Arguments arguments) const {
+NewBytes WorkingSets::predict(const c10::OperatorHandle& op,
+                              const OpTraits& traits,
+                              Arguments arguments,
+                              std::size_t room) const {
   constexpr std::size_t kAllThereIs = std::numeric_limits<std::size_t>::max() / 4;
+  constexpr std::size_t kLibraryBytes = std::size_t{512}
+                                        << 20;  // more than workspaces tend to take
+  constexpr std::size_t kLibraryTimes = 8;
   const std::optional<std::size_t> outputs = output_bytes(op, arguments);
-  const Workspace workspace = workspace_of(op);
+  std::unordered_set<const c10::StorageImpl*> seen;
+  std::size_t given = 0;
+  for (const c10::IValue& argument : arguments) {
+    add_bytes(argument, seen, given);
+  }
   NewBytes bytes{.outputs = outputs.value_or(0), .total = outputs.value_or(0)};
-  if (workspace == Workspace::kUnknown) {
-    bytes.total = kAllThereIs;
-  } else if (!outputs || workspace == Workspace::kLikeTensors) {
-    std::unordered_set<const c10::StorageImpl*> seen;
-    for (const c10::IValue& argument : arguments) {
-      add_bytes(argument, seen, bytes.total);
-    }
+  if (is_unknown(traits.workspace)) {
+    bytes.total += kLibraryTimes * given + kLibraryBytes;
+    bytes.total = bytes.total <= room ? bytes.total : kAllThereIs;
+  } else if (!outputs || traits.workspace != Workspace::kNone) {
+    bytes.total += given;
   }
   return bytes;
 }
 
-void WorkingSets::learn(Key key, NewBytes bytes) {
+void WorkingSets::learn(OpKey key, const OpTraits& traits, NewBytes bytes) {
   constexpr std::size_t kMostKnown = 1 << 16;
+  if (traits.workspace == Workspace::kFirstTime && !library_is_set_up_.exchange(true)) {
+    return;  // what the library keeps is not allocated again
+  }
   const MutexLock lock(mutex_);
   if (known_.size() >= kMostKnown) {
     known_.clear();
   }
   known_.insert_or_assign(key, bytes);
+}
+
+bool WorkingSets::is_unknown(Workspace workspace) const {
+  return workspace == Workspace::kUnknown ||
+         (workspace == Workspace::kFirstTime && !library_is_set_up_.load());
 }
 
 std::optional<AllocatorCount> WorkingSets::count() const {

@@ -7,6 +7,9 @@
 #include <c10/core/Device.h>
 #include <c10/util/ArrayRef.h>
 
+#include "op_key.h"
+#include "op_traits.h"
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,24 +39,28 @@ std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments
 /// Thread-safe.
 class WorkingSets {
  public:
-  using Key = std::uint64_t;
-
   explicit WorkingSets(c10::Device device) : device_(device) {}
 
-  static Key key(const c10::OperatorHandle& op, Arguments arguments);
-
   /// Nothing when the operator has not run on such shapes yet.
-  std::optional<NewBytes> find(Key key) HEADWATER_EXCLUDES(mutex_);
-  NewBytes predict(const c10::OperatorHandle& op, Arguments arguments) const;
-  void learn(Key key, NewBytes bytes) HEADWATER_EXCLUDES(mutex_);
+  std::optional<NewBytes> find(OpKey key) HEADWATER_EXCLUDES(mutex_);
+  /// For an operator that may need anything: more than such operators tend to need if there is
+  /// `room` for that, otherwise all there is.
+  NewBytes predict(const c10::OperatorHandle& op,
+                   const OpTraits& traits,
+                   Arguments arguments,
+                   std::size_t room) const;
+  void learn(OpKey key, const OpTraits& traits, NewBytes bytes) HEADWATER_EXCLUDES(mutex_);
+  /// Whether such an operator may take any number of bytes as long as it has not been measured.
+  bool is_unknown(Workspace workspace) const;
 
   /// Nothing if the device's allocator keeps no count.
   std::optional<AllocatorCount> count() const;
 
  private:
   const c10::Device device_;
+  std::atomic<bool> library_is_set_up_{false};
   Mutex mutex_;
-  std::unordered_map<Key, NewBytes> known_ HEADWATER_GUARDED_BY(mutex_);
+  std::unordered_map<OpKey, NewBytes> known_ HEADWATER_GUARDED_BY(mutex_);
 };
 
 }  // namespace headwater::adapter

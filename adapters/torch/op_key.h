@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/IListRef_inl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace headwater::adapter {
+
+/// Names an operator on arguments of certain shapes and values; tensors count by their metadata.
+using OpKey = std::uint64_t;
+
+/// Gathers a key. Arguments give the same one whether they are boxed or not.
+class OpKeyBuilder {
+ public:
+  explicit OpKeyBuilder(const c10::OperatorHandle& op);
+
+  void add(const at::Tensor& tensor);
+  void add(const c10::IValue& value);
+  void add(const std::optional<at::Tensor>& tensor) {
+    if (tensor) {
+      add(*tensor);
+    }
+  }
+  void add(at::TensorList tensors) { add_each(tensors); }
+  void add(const at::ITensorListRef& tensors) { add_each(tensors); }
+  template <class Value>
+  void add(const Value& value) {
+    add(c10::IValue(value));
+  }
+
+  OpKey key() const { return key_; }
+
+ private:
+  template <class List>
+  void add_each(const List& tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      add(tensor);
+    }
+  }
+  void mix(std::uint64_t value);
+
+  OpKey key_;
+};
+
+OpKey boxed_op_key(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+
+template <class... Args>
+OpKey op_key(const c10::OperatorHandle& op, const Args&... args) {
+  OpKeyBuilder builder(op);
+  (builder.add(args), ...);
+  return builder.key();
+}
+
+}  // namespace headwater::adapter

@@ -1,0 +1,95 @@
+#include "working_sets.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace headwater::adapter {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+c10::OperatorHandle find_op(const char* name, const char* overload = "") {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+}
+
+TEST(OpKey, IsTheSameForBoxedAndUnboxedArguments) {
+  const c10::OperatorHandle add = find_op("aten::add", "Tensor");
+  const at::Tensor a = at::ones({3, 4});
+  const at::Tensor b = at::ones({4, 3}).t();
+  const at::Scalar alpha = 2.5;
+  EXPECT_EQ(op_key(add, a, b, alpha), boxed_op_key(add, std::vector<c10::IValue>{a, b, alpha}));
+}
+
+TEST(OpKey, IsTheSameForBoxedAndUnboxedLists) {
+  const c10::OperatorHandle cat = find_op("aten::cat");
+  const std::vector<at::Tensor> parts{at::ones({2}), at::ones({3})};
+  const at::ITensorListRef list(parts);
+  const std::int64_t dim = 0;
+  EXPECT_EQ(op_key(cat, list, dim), boxed_op_key(cat, std::vector<c10::IValue>{parts, dim}));
+}
+
+TEST(OpKey, IsTheSameForBoxedAndUnboxedOptionals) {
+  const c10::OperatorHandle sum = find_op("aten::sum", "dim_IntList");
+  const at::Tensor a = at::ones({3, 4});
+  const std::vector<std::int64_t> dims{1};
+  const at::OptionalIntArrayRef dim(dims);
+  const std::optional<at::ScalarType> dtype;
+  EXPECT_EQ(op_key(sum, a, dim, true, dtype),
+            boxed_op_key(sum, std::vector<c10::IValue>{a, dims, true, c10::IValue()}));
+}
+
+TEST(OpKey, TellsOperatorsShapesTypesAndLayoutsApart) {
+  const c10::OperatorHandle neg = find_op("aten::neg");
+  const OpKey key = op_key(neg, at::ones({3, 4}));
+  EXPECT_NE(key, op_key(find_op("aten::exp"), at::ones({3, 4})));
+  EXPECT_NE(key, op_key(neg, at::ones({4, 3})));
+  EXPECT_NE(key, op_key(neg, at::ones({4, 3}).t()));
+  EXPECT_NE(key, op_key(neg, at::ones({3, 4}, at::kDouble)));
+}
+
+class WorkingSetsTest : public ::testing::Test {
+ protected:
+  NewBytes predict(const char* name, const std::vector<c10::IValue>& arguments, std::size_t room) {
+    const c10::OperatorHandle op = find_op(name);
+    return sets_.predict(op, make_traits(op, c10::kCPU), arguments, room);
+  }
+
+  WorkingSets sets_{c10::Device(c10::kCPU)};
+};
+
+TEST_F(WorkingSetsTest, PointwiseOperatorsNeedTheirResultsOnly) {
+  const NewBytes bytes = predict("aten::neg", {at::ones({1024})}, 100 * kMiB);
+  EXPECT_EQ(bytes.outputs, 4096U);
+  EXPECT_EQ(bytes.total, 4096U);
+}
+
+TEST_F(WorkingSetsTest, AFirstProductMayNeedAllThereIs) {
+  const std::vector<c10::IValue> arguments{at::ones({8, 8}), at::ones({8, 8})};
+  EXPECT_GT(predict("aten::mm", arguments, 100 * kMiB).total, 100 * kMiB);
+  EXPECT_LE(predict("aten::mm", arguments, 1024 * kMiB).total, 1024 * kMiB);
+}
+
+TEST_F(WorkingSetsTest, TheFirstProductTeachesThatTheLibraryIsSetUpAndNothingElse) {
+  const c10::OperatorHandle mm = find_op("aten::mm");
+  const OpTraits traits = make_traits(mm, c10::kCPU);
+  const std::vector<c10::IValue> arguments{at::ones({8, 8}), at::ones({8, 8})};
+  const OpKey key = boxed_op_key(mm, arguments);
+  sets_.learn(key, traits, {.outputs = 256, .total = 64 * kMiB});
+  EXPECT_FALSE(sets_.find(key));
+  EXPECT_LT(sets_.predict(mm, traits, arguments, 0).total, kMiB);
+  sets_.learn(key, traits, {.outputs = 256, .total = 512});
+  ASSERT_TRUE(sets_.find(key));
+  EXPECT_EQ(sets_.find(key)->total, 512U);
+}
+
+TEST_F(WorkingSetsTest, NothingIsPredictedForResultsThatDependOnValues) {
+  const at::Tensor given = at::ones({1024});
+  const NewBytes bytes = predict("aten::nonzero", {given}, 100 * kMiB);
+  EXPECT_EQ(bytes.outputs, 0U);
+  EXPECT_EQ(bytes.total, 4096U);
+}
+
+}  // namespace
+}  // namespace headwater::adapter
