@@ -73,11 +73,13 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
       find_storage(storage, adoption, use.access, stream);
     });
   }
-  for (const Use& use : uses_) {
-    if (!use.tensor->device) {
-      uses_.clear();
-      return false;
-    }
+  const auto absent = [](const Use& use) { return !use.tensor->device; };
+  const Budget& budget = session_.runtime().budget();
+  // What lists are made of may have been found just now, and be more than fits.
+  const bool too_long = traits_.path == OpPath::kList && budget.used() > budget.limit();
+  if (too_long || std::any_of(uses_.begin(), uses_.end(), absent)) {
+    uses_.clear();
+    return false;
   }
   reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
   pinned_ = true;

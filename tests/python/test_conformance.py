@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.conformance.op_db import expected, faulty_managers
 from tests.conformance.op_db.bits import difference, record
-from tests.conformance.op_db.managers import Plain
+from tests.conformance.op_db.managers import WITH_ROOM, Plain
 from tests.conformance.op_db.samples import Group, generate, groups, is_selected
 from tests.conformance.op_db.worker import Result, Started, Task, run_task
 
@@ -43,6 +43,15 @@ def test_a_seeded_fifth_of_all_samples_has_the_same_bits(tmp_path: Path) -> None
     assert data["complaints"] == []
     assert data["counts"]["failed"] == 0
     assert data["counts"]["passed"] > 10_000
+    assert code == 0
+
+
+def test_a_seeded_part_of_the_samples_has_the_same_bits_when_all_fits(tmp_path: Path) -> None:
+    options = ["--fraction", "0.04", "--seed", "1", "--manager", WITH_ROOM]
+    code, data = run_command(tmp_path, *options)
+    assert data["complaints"] == []
+    assert data["counts"]["failed"] == 0
+    assert data["counts"]["passed"] > 2_000
     assert code == 0
 
 

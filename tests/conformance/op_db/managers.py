@@ -1,4 +1,4 @@
-"""What a sample runs under: Headwater at its smallest budget, or nothing at all."""
+"""What a sample runs under: Headwater at its smallest budget or with room, or nothing at all."""
 
 import importlib
 from dataclasses import dataclass
@@ -49,6 +49,16 @@ class Headwater:
         return Counters(int(moves), int(stats["pinned_bytes"]))
 
 
+class HeadwaterWithRoom(Headwater):
+    """Every tensor is managed and none has to move: the way operators go when all of it fits."""
+
+    def enable(self, device: str) -> None:
+        self._headwater.enable(budget="4GiB", device=device, min_tensor_bytes=1)
+
+    def counters(self) -> Counters:
+        return Counters(None, super().counters().pinned_bytes)
+
+
 class Plain:
     """No management: the harness run against itself, for timing and for its own tests."""
 
@@ -66,6 +76,7 @@ class Plain:
 
 
 HEADWATER = f"{__name__}:Headwater"
+WITH_ROOM = f"{__name__}:HeadwaterWithRoom"
 PLAIN = f"{__name__}:Plain"
 
 
