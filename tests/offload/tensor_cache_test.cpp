@@ -93,7 +93,7 @@ TEST_P(TensorCacheTest, AWriteMakesTheHostCopyStale) {
   rig_.reclaim(1);
   rig_.write(tensor);
   EXPECT_EQ(tensor.residency, Residency::kDevice);
-  EXPECT_EQ(rig_.first_pool.block_bytes(), 0U);
+  EXPECT_FALSE(tensor.host);
   rig_.fill(tensor, 2);
   rig_.reclaim(1);
   EXPECT_EQ(rig_.statistics().num_offloads, 2U);

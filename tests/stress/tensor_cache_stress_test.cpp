@@ -93,6 +93,18 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
     rig_.check();
   }
 
+  void move_ahead() {
+    Tensor& tensor = *any()->first;
+    if (on_device(tensor.residency)) {
+      rig_.start_write_back(tensor);
+    } else {
+      rig_.start_fetch(tensor, stream());
+    }
+    if (dice_.roll(9) == 0) {
+      rig_.abandon_fetches();
+    }
+  }
+
   void change_budget() { rig_.set_budget(kBudget / 2 + dice_.roll(kBudget)); }
 
   void break_something() {
@@ -107,8 +119,10 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
     const std::size_t verb = dice_.roll(99);
     if (model_.empty() || verb < 15) {
       adopt();
-    } else if (verb < 70) {
+    } else if (verb < 55) {
       use();
+    } else if (verb < 70) {
+      move_ahead();
     } else if (verb < 80) {
       forget();
     } else if (verb < 84) {

@@ -60,6 +60,7 @@ void CacheRig::fill(const Tensor& tensor, unsigned seed) {
 
 std::vector<std::byte> CacheRig::bytes_of(const Tensor& tensor) {
   device.synchronize(device.record(tensor.stream));
+  device.synchronize(tensor.copied);
   const void* data = tensor.device ? tensor.device.data() : tensor.host.data();
   const auto* begin = static_cast<const std::byte*>(data);
   return {begin, begin + tensor.bytes};
@@ -124,6 +125,26 @@ void CacheRig::settle() {
 void CacheRig::return_all(StreamRef stream) {
   const MutexLock lock(cache.mutex());
   cache.return_all(stream);
+}
+
+bool CacheRig::start_write_back(Tensor& tensor) {
+  const MutexLock lock(cache.mutex());
+  return cache.try_start_write_back(tensor);
+}
+
+bool CacheRig::start_fetch(Tensor& tensor, StreamRef stream) {
+  const MutexLock lock(cache.mutex());
+  return cache.try_start_fetch(tensor, stream);
+}
+
+std::size_t CacheRig::abandon_fetches() {
+  const MutexLock lock(cache.mutex());
+  return cache.abandon_fetches();
+}
+
+void CacheRig::let_copies_end() {
+  clock_.advance(1'000'000'000);
+  device.synchronize(device.record(kDefaultStream));
 }
 
 void CacheRig::set_budget(std::size_t bytes) {

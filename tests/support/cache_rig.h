@@ -58,6 +58,11 @@ class CacheRig {
   std::size_t reclaim(std::size_t bytes);
   void settle();
   void return_all(StreamRef stream = kDefaultStream);
+  bool start_write_back(Tensor& tensor);
+  bool start_fetch(Tensor& tensor, StreamRef stream = kDefaultStream);
+  std::size_t abandon_fetches();
+  /// Waits for all copies enqueued so far.
+  void let_copies_end();
   void set_budget(std::size_t bytes);
 
   /// What an OutOfMemory says, or nothing when the request succeeds; it is undone at once.

@@ -30,6 +30,8 @@ constexpr Rule kRules[] = {
     {S::kDevice, E::kRelease, S::kReleased},
     {S::kWritingBack, E::kWriteBackEnds, S::kBoth},
     {S::kWritingBack, E::kWriteBackFails, S::kDevice},
+    {S::kWritingBack, E::kWrite, S::kDevice},
+    {S::kWritingBack, E::kRelease, S::kReleased},
     {S::kBoth, E::kDrop, S::kHost},
     {S::kBoth, E::kWrite, S::kDevice},
     {S::kBoth, E::kRelease, S::kReleased},
@@ -37,6 +39,7 @@ constexpr Rule kRules[] = {
     {S::kHost, E::kRelease, S::kReleased},
     {S::kFetching, E::kFetchEnds, S::kBoth},
     {S::kFetching, E::kFetchFails, S::kHost},
+    {S::kFetching, E::kRelease, S::kReleased},
 };
 
 TEST(ResidencyTest, EveryRuleOfTheTableHolds) {

@@ -18,6 +18,7 @@ class Event {
   Event() = default;
   explicit Event(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
+  explicit operator bool() const { return state_ != nullptr; }
   bool done() const { return !state_ || state_->done(); }
   State* state() const { return state_.get(); }
 

@@ -10,8 +10,11 @@ struct Statistics {
   std::uint64_t bytes_fetched = 0;
   std::uint64_t num_offloads = 0;
   std::uint64_t num_fetches = 0;
-  std::uint64_t num_clean_drops = 0;  // device copies given up without a move
-  std::uint64_t stall_ns = 0;         // time the caller waited for moves
+  std::uint64_t num_clean_drops = 0;        // device copies given up without a move
+  std::uint64_t num_offloads_ahead = 0;     // of the offloads, those begun before room was short
+  std::uint64_t num_fetches_ahead = 0;      // of the fetches, those begun before anybody asked
+  std::uint64_t num_fetches_abandoned = 0;  // of those, the ones nobody used
+  std::uint64_t stall_ns = 0;               // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
 };
@@ -23,6 +26,9 @@ constexpr Statistics operator-(const Statistics& later, const Statistics& earlie
       .num_offloads = later.num_offloads - earlier.num_offloads,
       .num_fetches = later.num_fetches - earlier.num_fetches,
       .num_clean_drops = later.num_clean_drops - earlier.num_clean_drops,
+      .num_offloads_ahead = later.num_offloads_ahead - earlier.num_offloads_ahead,
+      .num_fetches_ahead = later.num_fetches_ahead - earlier.num_fetches_ahead,
+      .num_fetches_abandoned = later.num_fetches_abandoned - earlier.num_fetches_abandoned,
       .stall_ns = later.stall_ns - earlier.stall_ns,
   };
 }

@@ -38,11 +38,17 @@ std::size_t beyond(std::size_t bytes, std::size_t part) {
 
 TensorCache::TensorCache(Parts parts, Strictness strictness)
     : device_(parts.device),
-      memory_(parts.memory),
-      pools_(std::move(parts.pools)),
+      pools_(parts.pools),
       listener_(parts.listener),
       budget_(parts.budget),
-      strictness_(strictness) {}
+      strictness_(strictness),
+      mover_({parts.device,
+              parts.memory,
+              std::move(parts.pools),
+              parts.budget,
+              registry_,
+              parts.listener,
+              statistics_}) {}
 
 Tensor& TensorCache::adopt(Buffer buffer, Reservation charge, void* owner, StreamRef stream) {
   const std::size_t bytes = buffer.bytes();
@@ -55,12 +61,12 @@ Tensor& TensorCache::adopt(Buffer buffer, Reservation charge, void* owner, Strea
 
 Buffer TensorCache::forget(Tensor& tensor) {
   Buffer bytes;
+  mover_.let_go(tensor);
   // Whoever holds the tensor may still read the bytes: they stay until the last hold ends.
   if (tensor.num_holds == 0 || !tensor.device) {
     bytes = std::move(tensor.device);
     tensor.charge.release();
   }
-  tensor.host.release();
   tensor.owner = nullptr;
   registry_.apply(tensor, ResidencyEvent::kRelease);
   if (tensor.num_pins == 0) {
@@ -83,17 +89,18 @@ Reservation TensorCache::acquire(std::span<const Use> uses,
   Reservation reserved;
   try {
     const Demand demand = take_stock(uses, stream);
-    if (demand.absent_bytes + request.new_bytes + request.spare_bytes > 0) {
+    const std::size_t to_come = demand.absent_bytes + demand.arriving_bytes;
+    if (to_come + request.new_bytes + request.spare_bytes > 0) {
       reserved = bring(uses, demand, request, stream);
+    }
+    for (const Use& use : uses) {
+      if (use.access == AccessKind::kWrite) {
+        mover_.mark_written(*use.tensor, stream);
+      }
     }
   } catch (...) {
     release(uses);
     throw;
-  }
-  for (const Use& use : uses) {
-    if (use.access == AccessKind::kWrite) {
-      mark_written(*use.tensor);
-    }
   }
   return reserved;
 }
@@ -151,16 +158,36 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
       given_back += tensor.bytes;
     }
   }
-  return given_back;
+  return given_back < bytes ? given_back + abandon_fetches() : given_back;
+}
+
+bool TensorCache::try_start_write_back(Tensor& tensor) {
+  return tensor.residency == Residency::kDevice && mover_.try_start_write_back(tensor);
+}
+
+bool TensorCache::try_start_fetch(Tensor& tensor, StreamRef stream) {
+  return tensor.residency == Residency::kHost && tensor.bytes <= budget_.available() &&
+         mover_.try_start_fetch(tensor, stream);
+}
+
+std::size_t TensorCache::abandon_fetches() {
+  std::size_t bytes = 0;
+  for (Tensor& tensor : registry_.absent()) {
+    if (tensor.residency == Residency::kFetching && tensor.num_pins == 0) {
+      mover_.abandon_fetch(tensor);
+      bytes += tensor.bytes;
+    }
+  }
+  return bytes;
 }
 
 void TensorCache::return_all(StreamRef stream) {
   fetch_all(stream);
   // The host blocks go back to their pools, and those to the system: no copy may still read them.
-  device_.synchronize(device_.record(last_copy_stream_));
+  mover_.synchronize();
   for (auto it = registry_.resident().begin(); it != registry_.resident().end();) {
     Tensor& tensor = *it++;
-    follow(tensor, stream);
+    mover_.follow(tensor, stream);
     if (listener_.on_return(tensor, tensor.device)) {
       static_cast<void>(forget(tensor));
     }
@@ -193,12 +220,13 @@ TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef
     tensor.request = request_;
     demand.bytes += tensor.bytes;
     if (!on_device(tensor.residency)) {
-      demand.absent_bytes += tensor.bytes;
+      const bool arriving = tensor.residency == Residency::kFetching;
+      (arriving ? demand.arriving_bytes : demand.absent_bytes) += tensor.bytes;
       continue;
     }
     registry_.touch(tensor);
     if (tensor.stream != stream || tensor.home != stream) {
-      follow(tensor, stream);
+      mover_.follow(tensor, stream);
     }
   }
   return demand;
@@ -216,7 +244,9 @@ Reservation TensorCache::bring(std::span<const Use> uses,
         {.op = request.op, .new_bytes = request.new_bytes, .pinned_bytes = demand.bytes}, need));
   }
   for (const Use& use : uses) {
-    if (!on_device(use.tensor->residency)) {
+    if (use.tensor->residency == Residency::kFetching) {
+      mover_.finish_fetch(*use.tensor, stream);
+    } else if (!on_device(use.tensor->residency)) {
       fetch(*use.tensor, stream);
     }
   }
@@ -234,7 +264,12 @@ void TensorCache::fetch_all(StreamRef stream) {
   }
   try {
     while (!registry_.absent().empty()) {
-      fetch(registry_.absent().front(), stream);
+      Tensor& tensor = registry_.absent().front();
+      if (tensor.residency == Residency::kFetching) {
+        mover_.finish_fetch(tensor, stream);
+      } else {
+        fetch(tensor, stream);
+      }
     }
   } catch (...) {
     release(all);
@@ -269,83 +304,24 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
       try_offload(tensor, stream);
     }
   }
+  if (budget_.used() + bytes > budget_.limit()) {
+    abandon_fetches();
+  }
   return budget_.used() + bytes <= budget_.limit();
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
   if (tensor.residency == Residency::kBoth) {
     ++statistics_.num_clean_drops;
-  } else if (!try_write_back(tensor, stream)) {
+  } else if (tensor.residency == Residency::kDevice && !mover_.try_write_back(tensor, stream)) {
     return false;
   }
-  drop(tensor);
+  mover_.drop(tensor);
   return true;
-}
-
-bool TensorCache::try_write_back(Tensor& tensor, StreamRef stream) {
-  tensor.host = allocate_host(tensor.bytes);
-  if (!tensor.host) {
-    return false;
-  }
-  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
-  try {
-    order_after(tensor.stream, stream);
-    follow(tensor, stream);
-    copy(tensor, Direction::kToHost, stream);
-  } catch (...) {
-    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
-    tensor.host.release();
-    throw;
-  }
-  registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
-  statistics_.bytes_offloaded += tensor.bytes;
-  ++statistics_.num_offloads;
-  return true;
-}
-
-void TensorCache::drop(Tensor& tensor) {
-  // No wait: the allocator was told of every stream that uses the bytes.
-  registry_.apply(tensor, ResidencyEvent::kDrop);
-  const Buffer freed = std::move(tensor.device);
-  tensor.charge.release();
-  listener_.on_move(tensor);
 }
 
 void TensorCache::fetch(Tensor& tensor, StreamRef stream) {
-  Reservation charged = charge(tensor.bytes);
-  Buffer buffer = allocate(tensor, stream);
-  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
-  tensor.device = std::move(buffer);
-  try {
-    copy(tensor, Direction::kToDevice, stream);
-  } catch (...) {
-    registry_.apply(tensor, ResidencyEvent::kFetchFails);
-    tensor.device = Buffer();
-    throw;
-  }
-  registry_.apply(tensor, ResidencyEvent::kFetchEnds);
-  tensor.charge = std::move(charged);
-  tensor.home = stream;
-  tensor.stream = stream;
-  tensor.fetched = true;
-  listener_.on_move(tensor);
-  statistics_.bytes_fetched += tensor.bytes;
-  ++statistics_.num_fetches;
-}
-
-void TensorCache::mark_written(Tensor& tensor) {
-  if (tensor.residency != Residency::kDevice) {
-    registry_.apply(tensor, ResidencyEvent::kWrite);
-    tensor.host.release();
-  }
-}
-
-Buffer TensorCache::allocate(const Tensor& tensor, StreamRef stream) {
-  for (;;) {
-    Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
-    if (buffer) {
-      return buffer;
-    }
+  while (!mover_.try_fetch(tensor, stream)) {
     // The budget had room but the device has not: others use it too.
     if (reclaim(tensor.bytes, stream) == 0) {
       const DeviceInfo info = device_.info();
@@ -357,44 +333,9 @@ Buffer TensorCache::allocate(const Tensor& tensor, StreamRef stream) {
   }
 }
 
-HostBlock TensorCache::allocate_host(std::size_t bytes) {
-  for (HostPool* pool : pools_) {
-    if (HostBlock block = pool->try_allocate(bytes)) {
-      return block;
-    }
-  }
-  return {};
-}
-
 Reservation TensorCache::charge(std::size_t bytes) {
   // Room was made before; what still does not fit is an elastic budget's excess.
   return budget_.reserve_beyond(bytes);
-}
-
-void TensorCache::follow(Tensor& tensor, StreamRef stream) {
-  // The program orders its own streams; only a fetch is work it does not know of.
-  if (tensor.fetched) {
-    order_after(tensor.stream, stream);
-  }
-  tensor.stream = stream;
-  if (tensor.home != stream) {
-    memory_.record_use(tensor.device, stream);
-  }
-}
-
-void TensorCache::order_after(StreamRef earlier, StreamRef later) {
-  if (earlier != later) {
-    device_.wait(later, device_.record(earlier));
-  }
-}
-
-void TensorCache::copy(Tensor& tensor, Direction direction, StreamRef stream) {
-  order_after(last_copy_stream_, stream);
-  last_copy_stream_ = stream;
-  const bool up = direction == Direction::kToDevice;
-  void* target = up ? tensor.device.data() : tensor.host.data();
-  const void* source = up ? tensor.host.data() : tensor.device.data();
-  device_.copy(target, source, tensor.bytes, direction, stream);
 }
 
 Shortage TensorCache::shortage(const Request& request, std::size_t need) const {

@@ -8,6 +8,7 @@
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/statistics.h"
 #include "headwater/offload/move_listener.h"
+#include "headwater/offload/mover.h"
 #include "headwater/tensor/pin.h"
 #include "headwater/tensor/registry.h"
 
@@ -44,9 +45,7 @@ enum class Strictness : unsigned char { kHard, kElastic };
 /// moving a byte.
 ///
 /// Thread-safe through mutex(): methods that say so are called with it held, so that an adapter
-/// can look up tensors and act on them in one critical section. Copies are enqueued on the
-/// caller's stream; copies on different streams are ordered one after another by events, so a host
-/// block can be reused at once.
+/// can look up tensors and act on them in one critical section.
 class TensorCache final : public PinKeeper {
  public:
   struct Parts {
@@ -82,6 +81,15 @@ class TensorCache final : public PinKeeper {
   void hold_for_life(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void unpin(Tensor& tensor) noexcept override HEADWATER_EXCLUDES(mutex_);
 
+  /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
+  /// there is nothing to copy or the host has no room.
+  bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  /// Begins to fetch a tensor into room that is free, for work on `stream`. False when it is there
+  /// already or there is no room.
+  bool try_start_fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Takes back the fetches under way that no operator has asked for; returns their bytes.
+  std::size_t abandon_fetches() HEADWATER_REQUIRES(mutex_);
+
   /// Charges bytes that are about to be allocated, offloading for them. Throws OutOfMemory.
   [[nodiscard]] Reservation reserve(const Request& request, StreamRef stream)
       HEADWATER_REQUIRES(mutex_);
@@ -107,6 +115,7 @@ class TensorCache final : public PinKeeper {
   struct Demand {
     std::size_t bytes = 0;
     std::size_t absent_bytes = 0;
+    std::size_t arriving_bytes = 0;
   };
 
   /// Sizes up a request, and notes the use of what is on the device already.
@@ -121,23 +130,13 @@ class TensorCache final : public PinKeeper {
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
   bool make_room(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  bool try_write_back(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  void drop(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  void mark_written(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
-  Buffer allocate(const Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  HostBlock allocate_host(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
-  /// Notes that `stream` uses the bytes from now on.
-  void follow(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  void order_after(StreamRef earlier, StreamRef later) HEADWATER_REQUIRES(mutex_);
-  void copy(Tensor& tensor, Direction direction, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
   Shortage shortage(const Request& request, std::size_t need) const HEADWATER_REQUIRES(mutex_);
 
   // constant after construction
   Device& device_;
-  DeviceMemory& memory_;
   const std::vector<HostPool*> pools_;
   MoveListener& listener_;
   // self-synchronised
@@ -148,7 +147,7 @@ class TensorCache final : public PinKeeper {
   Registry registry_ HEADWATER_GUARDED_BY(mutex_);
   Statistics statistics_ HEADWATER_GUARDED_BY(mutex_);
   std::size_t pinned_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
-  StreamRef last_copy_stream_ HEADWATER_GUARDED_BY(mutex_) = kDefaultStream;
+  Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
 };
 

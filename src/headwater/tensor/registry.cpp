@@ -12,10 +12,12 @@ void check_tensor(const Tensor& tensor) {
   const Residency state = tensor.residency;
   const bool has_bytes = static_cast<bool>(tensor.device);
   const bool kept_for_holds = state == Residency::kReleased && tensor.num_holds > 0;
-  HEADWATER_CHECK(has_bytes == on_device(state) || kept_for_holds);
+  const bool moving = state == Residency::kWritingBack || state == Residency::kFetching;
+  HEADWATER_CHECK(has_bytes == (on_device(state) || state == Residency::kFetching) ||
+                  kept_for_holds);
   HEADWATER_CHECK_EQ(tensor.charge.bytes(), has_bytes ? tensor.bytes : 0);
   HEADWATER_CHECK_EQ(static_cast<bool>(tensor.host),
-                     state == Residency::kBoth || state == Residency::kHost);
+                     moving || state == Residency::kBoth || state == Residency::kHost);
   HEADWATER_CHECK(tensor.num_pins == 0 || on_device(state) || state == Residency::kReleased);
 }
 

@@ -36,7 +36,8 @@ constexpr std::size_t index(E event) {
   return static_cast<std::size_t>(event);
 }
 
-// A tensor with a move in flight is neither written nor released: the move ends or fails first.
+// A write or a release while a move is in flight makes the copy worthless; whoever applies them
+// sees to it that nobody reuses its bytes before it has ended.
 constexpr std::array<Row, kNumStates> make_table() {
   std::array<Row, kNumStates> table{};
   const auto rule = [&table](S from, E event, S to) { table[index(from)][index(event)] = to; };
@@ -45,6 +46,8 @@ constexpr std::array<Row, kNumStates> make_table() {
   rule(S::kDevice, E::kRelease, S::kReleased);
   rule(S::kWritingBack, E::kWriteBackEnds, S::kBoth);
   rule(S::kWritingBack, E::kWriteBackFails, S::kDevice);
+  rule(S::kWritingBack, E::kWrite, S::kDevice);
+  rule(S::kWritingBack, E::kRelease, S::kReleased);
   rule(S::kBoth, E::kDrop, S::kHost);
   rule(S::kBoth, E::kWrite, S::kDevice);
   rule(S::kBoth, E::kRelease, S::kReleased);
@@ -52,6 +55,7 @@ constexpr std::array<Row, kNumStates> make_table() {
   rule(S::kHost, E::kRelease, S::kReleased);
   rule(S::kFetching, E::kFetchEnds, S::kBoth);
   rule(S::kFetching, E::kFetchFails, S::kHost);
+  rule(S::kFetching, E::kRelease, S::kReleased);
   return table;
 }
 

@@ -8,7 +8,7 @@ namespace headwater {
 ///
 ///              write-back begins        write-back ends            drop
 ///   kDevice ───────────────────▶ kWritingBack ──────▶ kBoth ───────────────▶ kHost
-///      ▲  ▲─────────────────────────┘ fails    ▲  │                          │  ▲
+///      ▲  ▲─────────────────────────┘ fails, write  ▲  │                     │  ▲
 ///      └──────────── write ────────────────────┼──┘   fetch ends             ▼  │ fails
 ///                                              └───────────────────────── kFetching
 ///

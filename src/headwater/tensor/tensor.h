@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/base/id.h"
+#include "headwater/device/event.h"
 #include "headwater/device/stream.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/buffer.h"
@@ -16,20 +17,23 @@ namespace headwater {
 /// What the registry knows of one storage of the framework. Plain data: the registry decides its
 /// life, the tensor cache moves its bytes.
 ///
-/// Invariants: `device` and `charge` are set exactly when the residency is on the device; `host`
-/// is set exactly in kBoth, kHost and while a move is in flight; a pinned tensor is on the device.
+/// Invariants: `device` and `charge` are set exactly when the residency is on the device or a fetch
+/// is in flight; `host` is set exactly in kBoth, kHost and while a move is in flight; a pinned
+/// tensor is on the device.
 struct Tensor {
   TensorId id;
   std::size_t bytes = 0;
   void* owner = nullptr;  // the adapter's storage object; null once released
   Residency residency = Residency::kDevice;
   std::uint32_t num_pins = 0;
-  std::uint32_t num_holds = 0;        // the pins whose owners know the address of the bytes
-  bool held_for_life = false;         // one of the pins ends with the storage
-  bool fetched = false;               // the device bytes came from a fetch
-  std::uint64_t request = 0;          // last request that pinned it, to count its bytes once
-  StreamRef stream = kDefaultStream;  // last stream that used or moved the device bytes
-  StreamRef home = kDefaultStream;    // stream whose order the device bytes were allocated in
+  std::uint32_t num_holds = 0;             // the pins whose owners know the address of the bytes
+  bool held_for_life = false;              // one of the pins ends with the storage
+  bool fetched = false;                    // the device bytes came from a fetch
+  std::uint64_t request = 0;               // last request that pinned it, to count its bytes once
+  StreamRef stream = kDefaultStream;       // last stream that used or moved the device bytes
+  StreamRef home = kDefaultStream;         // stream whose order the device bytes were allocated in
+  StreamRef copy_stream = kDefaultStream;  // stream of the last copy between device and host
+  Event copied;                            // end of that copy when it was made ahead of need
 
   Buffer device;
   Reservation charge;

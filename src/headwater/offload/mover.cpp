@@ -1,0 +1,290 @@
+#include "headwater/offload/mover.h"
+
+#include "headwater/base/error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headwater {
+
+Mover::Mover(Parts parts)
+    : device_(parts.device),
+      memory_(parts.memory),
+      pools_(std::move(parts.pools)),
+      budget_(parts.budget),
+      registry_(parts.registry),
+      listener_(parts.listener),
+      statistics_(parts.statistics),
+      retired_(parts.device) {}
+
+Mover::~Mover() {
+  for (const StreamRef stream : copy_streams_) {
+    drain(stream);
+  }
+}
+
+bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
+  tensor.host = allocate_host(tensor.bytes);
+  if (!tensor.host) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
+  try {
+    order_after(tensor.stream, stream);
+    follow(tensor, stream);
+    copy(tensor, Direction::kToHost, stream);
+  } catch (...) {
+    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+    tensor.host.release();
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
+  statistics_.bytes_offloaded += tensor.bytes;
+  ++statistics_.num_offloads;
+  return true;
+}
+
+void Mover::drop(Tensor& tensor) {
+  if (tensor.residency == Residency::kWritingBack) {
+    try {
+      await_copy(tensor, tensor.home);
+    } catch (...) {
+      registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+      retire(tensor);
+      tensor.copied = Event();
+      throw;
+    }
+    registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
+  }
+  // No further wait: the allocator was told of every other stream that uses the bytes.
+  registry_.apply(tensor, ResidencyEvent::kDrop);
+  const Buffer freed = std::move(tensor.device);
+  tensor.charge.release();
+  listener_.on_move(tensor);
+}
+
+bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
+  Reservation charged = budget_.reserve_beyond(tensor.bytes);
+  Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
+  if (!buffer) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
+  tensor.device = std::move(buffer);
+  try {
+    order_after_copy(tensor, stream);
+    copy(tensor, Direction::kToDevice, stream);
+  } catch (...) {
+    registry_.apply(tensor, ResidencyEvent::kFetchFails);
+    tensor.device = Buffer();
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchEnds);
+  tensor.charge = std::move(charged);
+  tensor.home = stream;
+  tensor.stream = stream;
+  tensor.fetched = true;
+  listener_.on_move(tensor);
+  statistics_.bytes_fetched += tensor.bytes;
+  ++statistics_.num_fetches;
+  return true;
+}
+
+bool Mover::try_start_write_back(Tensor& tensor) {
+  tensor.host = allocate_host(tensor.bytes);
+  if (!tensor.host) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
+  try {
+    order_after(tensor.stream, own_stream(Direction::kToHost));
+    copy_ahead(tensor, Direction::kToHost);
+  } catch (...) {
+    drain(own_stream(Direction::kToHost));
+    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+    tensor.host.release();
+    throw;
+  }
+  statistics_.bytes_offloaded += tensor.bytes;
+  ++statistics_.num_offloads;
+  ++statistics_.num_offloads_ahead;
+  return true;
+}
+
+bool Mover::try_start_fetch(Tensor& tensor, StreamRef stream) {
+  Reservation charged = budget_.reserve_beyond(tensor.bytes);
+  Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
+  if (!buffer) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
+  tensor.device = std::move(buffer);
+  try {
+    const StreamRef up = own_stream(Direction::kToDevice);
+    order_after(stream, up);  // earlier work there may still use what these bytes were before
+    order_after_copy(tensor, up);
+    copy_ahead(tensor, Direction::kToDevice);
+  } catch (...) {
+    drain(own_stream(Direction::kToDevice));
+    registry_.apply(tensor, ResidencyEvent::kFetchFails);
+    tensor.device = Buffer();
+    throw;
+  }
+  tensor.charge = std::move(charged);
+  tensor.home = stream;
+  tensor.stream = stream;
+  statistics_.bytes_fetched += tensor.bytes;
+  ++statistics_.num_fetches;
+  ++statistics_.num_fetches_ahead;
+  return true;
+}
+
+void Mover::finish_fetch(Tensor& tensor, StreamRef stream) {
+  try {
+    await_copy(tensor, stream);
+  } catch (...) {
+    abandon_fetch(tensor);
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchEnds);
+  tensor.stream = stream;
+  tensor.fetched = true;
+  if (tensor.home != stream) {
+    memory_.record_use(tensor.device, stream);
+  }
+  listener_.on_move(tensor);
+}
+
+void Mover::abandon_fetch(Tensor& tensor) {
+  if (!tensor.copied.done()) {
+    device_.wait(tensor.home, tensor.copied);
+  }
+  tensor.copied = Event();
+  registry_.apply(tensor, ResidencyEvent::kFetchFails);
+  const Buffer freed = std::move(tensor.device);
+  tensor.charge.release();
+  ++statistics_.num_fetches_abandoned;
+}
+
+void Mover::mark_written(Tensor& tensor, StreamRef stream) {
+  if (tensor.residency == Residency::kWritingBack) {
+    device_.wait(stream, tensor.copied);
+  }
+  if (tensor.residency != Residency::kDevice) {
+    registry_.apply(tensor, ResidencyEvent::kWrite);
+    retire(tensor);
+  }
+}
+
+void Mover::follow(Tensor& tensor, StreamRef stream) {
+  // The program orders its own streams; only a fetch is work it does not know of.
+  if (tensor.fetched) {
+    order_after(tensor.stream, stream);
+  }
+  tensor.stream = stream;
+  if (tensor.home != stream) {
+    memory_.record_use(tensor.device, stream);
+  }
+}
+
+void Mover::let_go(Tensor& tensor) noexcept {
+  const bool moving =
+      tensor.residency == Residency::kWritingBack || tensor.residency == Residency::kFetching;
+  try {
+    if (moving) {
+      device_.wait(tensor.home, tensor.copied);
+    }
+  } catch (const Error&) {
+    // The device is broken: whoever asks it next is told.
+  }
+  retire(tensor);
+}
+
+void Mover::synchronize() {
+  for (const StreamRef stream : copy_streams_) {
+    device_.synchronize(device_.record(stream));
+  }
+  retired_.release_all();
+}
+
+HostBlock Mover::allocate_host(std::size_t bytes) {
+  retired_.collect();
+  do {
+    for (HostPool* pool : pools_) {
+      if (HostBlock block = pool->try_allocate(bytes)) {
+        return block;
+      }
+    }
+  } while (retired_.wait_for_oldest());
+  return {};
+}
+
+void Mover::retire(Tensor& tensor) noexcept {
+  if (!tensor.host) {
+    return;
+  }
+  std::optional<Event> last_copy;
+  try {
+    last_copy = tensor.copied ? tensor.copied : device_.record(tensor.copy_stream);
+  } catch (const Error&) {
+    // Nobody can say when the copy ends: the block stays until all have.
+  }
+  retired_.add(std::move(tensor.host), std::move(last_copy));
+}
+
+void Mover::order_after_copy(const Tensor& tensor, StreamRef stream) {
+  if (tensor.copied) {
+    device_.wait(stream, tensor.copied);
+  } else {
+    order_after(tensor.copy_stream, stream);
+  }
+}
+
+void Mover::order_after(StreamRef earlier, StreamRef later) {
+  if (earlier != later) {
+    device_.wait(later, device_.record(earlier));
+  }
+}
+
+void Mover::await_copy(const Tensor& tensor, StreamRef stream) {
+  if (tensor.copied.done()) {
+    device_.synchronize(tensor.copied);  // costs nothing now, and tells of a failure
+  }
+  device_.wait(stream, tensor.copied);
+}
+
+void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
+  const bool up = direction == Direction::kToDevice;
+  void* target = up ? tensor.device.data() : tensor.host.data();
+  const void* source = up ? tensor.host.data() : tensor.device.data();
+  if (std::find(copy_streams_.begin(), copy_streams_.end(), stream) == copy_streams_.end()) {
+    copy_streams_.push_back(stream);
+  }
+  tensor.copy_stream = stream;
+  tensor.copied = Event();
+  device_.copy(target, source, tensor.bytes, direction, stream);
+}
+
+void Mover::copy_ahead(Tensor& tensor, Direction direction) {
+  const StreamRef stream = own_stream(direction);
+  copy(tensor, direction, stream);
+  tensor.copied = device_.record(stream);
+}
+
+void Mover::drain(StreamRef stream) noexcept {
+  try {
+    device_.synchronize(device_.record(stream));
+  } catch (const Error&) {
+    // The device is broken: whoever asks it next is told.
+  }
+}
+
+StreamRef Mover::own_stream(Direction direction) {
+  std::optional<StreamRef>& stream = direction == Direction::kToDevice ? up_ : down_;
+  if (!stream) {
+    stream = device_.create_stream();
+  }
+  return *stream;
+}
+
+}  // namespace headwater

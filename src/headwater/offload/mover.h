@@ -1,0 +1,98 @@
+#pragma once
+
+#include "headwater/device/device.h"
+#include "headwater/memory/budget.h"
+#include "headwater/memory/device_memory.h"
+#include "headwater/memory/host_pool.h"
+#include "headwater/memory/statistics.h"
+#include "headwater/offload/move_listener.h"
+#include "headwater/offload/retired_blocks.h"
+#include "headwater/tensor/registry.h"
+
+#include <optional>
+#include <vector>
+
+namespace headwater {
+
+/// Moves the bytes of tensors between the device and the host. Decides nothing: the tensor cache
+/// says which tensor and when, and guards it. Thread-compatible.
+///
+/// A move that is needed now runs on the stream of whoever needs it. A move ahead of need runs on
+/// one of two streams of its own, one for each direction, and operators wait for it on the device
+/// when they come to its bytes; no thread waits.
+class Mover {
+ public:
+  struct Parts {
+    Device& device;
+    DeviceMemory& memory;
+    std::vector<HostPool*> pools;  // in the order to try
+    Budget& budget;
+    Registry& registry;
+    MoveListener& listener;
+    Statistics& statistics;
+  };
+
+  explicit Mover(Parts parts);
+  /// Waits for the copies under way: they use bytes of others.
+  ~Mover();
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+  Mover(Mover&&) = delete;
+  Mover& operator=(Mover&&) = delete;
+
+  /// Copies the device bytes down on `stream`. False when the host has no room.
+  [[nodiscard]] bool try_write_back(Tensor& tensor, StreamRef stream);
+  /// Gives up the device bytes of a tensor whose host bytes are the same, or will be when the
+  /// write-back under way ends. Throws, with the tensor left on the device, if that has failed.
+  void drop(Tensor& tensor);
+  /// Copies the host bytes up on `stream`. False when the device has no room.
+  [[nodiscard]] bool try_fetch(Tensor& tensor, StreamRef stream);
+
+  /// The same ahead of need. The device bytes are allocated in the order of `stream`.
+  [[nodiscard]] bool try_start_write_back(Tensor& tensor);
+  [[nodiscard]] bool try_start_fetch(Tensor& tensor, StreamRef stream);
+  /// Lets work on `stream` use the bytes of a fetch under way. Throws, with the tensor left on the
+  /// host, if that has failed.
+  void finish_fetch(Tensor& tensor, StreamRef stream);
+  /// Takes back a fetch under way.
+  void abandon_fetch(Tensor& tensor);
+
+  /// Work on `stream` changes the device bytes: the host bytes are no longer the same.
+  void mark_written(Tensor& tensor, StreamRef stream);
+  /// Notes that `stream` uses the device bytes from now on.
+  void follow(Tensor& tensor, StreamRef stream);
+  /// Gives up the host bytes, and lets the device bytes be reused, whatever is under way.
+  void let_go(Tensor& tensor) noexcept;
+  /// Waits until no copy is under way.
+  void synchronize();
+
+ private:
+  HostBlock allocate_host(std::size_t bytes);
+  void retire(Tensor& tensor) noexcept;
+  /// Work on `stream` starts after the last copy of the tensor.
+  void order_after_copy(const Tensor& tensor, StreamRef stream);
+  void order_after(StreamRef earlier, StreamRef later);
+  /// Throws if the copy under way has ended in failure, and lets `stream` wait for it otherwise.
+  void await_copy(const Tensor& tensor, StreamRef stream);
+  void copy(Tensor& tensor, Direction direction, StreamRef stream);
+  void copy_ahead(Tensor& tensor, Direction direction);
+  /// Waits for whatever is on a stream.
+  void drain(StreamRef stream) noexcept;
+  StreamRef own_stream(Direction direction);
+
+  // constant after construction
+  Device& device_;
+  DeviceMemory& memory_;
+  const std::vector<HostPool*> pools_;
+  Budget& budget_;
+  Registry& registry_;
+  MoveListener& listener_;
+  Statistics& statistics_;
+
+  RetiredBlocks retired_;
+  std::vector<StreamRef> copy_streams_;  // all that copies have run on
+  std::optional<StreamRef> up_;          // made when first needed
+  std::optional<StreamRef> down_;
+};
+
+}  // namespace headwater

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "headwater/device/device.h"
+#include "headwater/memory/host_pool.h"
+
+#include <deque>
+#include <optional>
+
+namespace headwater {
+
+/// Host blocks that nobody needs any more but a copy may still use. Thread-compatible.
+class RetiredBlocks {
+ public:
+  explicit RetiredBlocks(Device& device) : device_(device) {}
+
+  /// Takes a block until the event; for good, that is until wait_for_all(), when there is none.
+  void add(HostBlock block, std::optional<Event> last_copy);
+  /// Gives back the blocks whose copies have ended.
+  void collect();
+  /// Waits for the copy of the oldest block and gives that back. False when there is none to wait
+  /// for.
+  bool wait_for_oldest();
+  /// Gives back all blocks. REQUIRES: no copy is under way.
+  void release_all() { blocks_.clear(); }
+
+  bool empty() const { return blocks_.empty(); }
+
+ private:
+  struct Retired {
+    HostBlock block;
+    std::optional<Event> last_copy;
+  };
+
+  Device& device_;
+  std::deque<Retired> blocks_;
+};
+
+}  // namespace headwater
