@@ -91,7 +91,7 @@ Reservation TensorCache::acquire(std::span<const Use> uses,
     throw;
   }
   for (const Use& use : uses) {
-    if (use.access == AccessKind::kWrite) {
+    if (use.access != AccessKind::kRead) {
       mark_written(*use.tensor);
     }
   }
