@@ -1,0 +1,68 @@
+#include "headwater/plan/loads.h"
+#include "headwater/plan/partition.h"
+#include "headwater/plan/stage_plan.h"
+#include "headwater/trace/op_times.h"
+
+#include <benchmark/benchmark.h>
+
+#include "deep_network.h"
+
+namespace headwater {
+namespace {
+
+constexpr std::size_t kOps = 10'000;
+
+Costs costs_of(const StepTrace& trace) {
+  return {.op_ns = OpTimes().estimate(trace),
+          .fetch = {.bytes_per_s = 50e9, .latency_ns = 10'000},
+          .offload = {.bytes_per_s = 50e9, .latency_ns = 10'000}};
+}
+
+// The argument is the budget as a percentage of the peak.
+std::size_t budget_of(const Liveness& liveness, const benchmark::State& state) {
+  return peak_bytes(liveness) / 100 * static_cast<std::size_t>(state.range(0));
+}
+
+void find_lifetimes(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(Liveness(trace));
+  }
+}
+BENCHMARK(find_lifetimes)->Unit(benchmark::kMillisecond);
+
+void find_loads(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const std::size_t budget = budget_of(liveness, state);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(make_loads(liveness, costs_of(trace), budget));
+  }
+}
+BENCHMARK(find_loads)->Arg(90)->Arg(50)->Arg(10)->Unit(benchmark::kMillisecond);
+
+void cut_into_stages(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const std::size_t budget = budget_of(liveness, state);
+  const Loads loads = make_loads(liveness, costs_of(trace), budget);
+  for (auto _ : state) {
+    const Partition partition = make_partition(liveness, loads, budget);
+    state.counters["stages"] = static_cast<double>(partition.stages.size());
+  }
+}
+BENCHMARK(cut_into_stages)->Arg(90)->Arg(50)->Arg(10)->Unit(benchmark::kMillisecond);
+
+void plan_a_step(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const std::size_t budget = budget_of(liveness, state);
+  const Costs costs = costs_of(trace);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(plan_step(liveness, costs, budget));
+  }
+}
+BENCHMARK(plan_a_step)->Arg(90)->Arg(50)->Arg(10)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace headwater
