@@ -1,5 +1,6 @@
 #include "headwater/plan/loads.h"
 #include "headwater/plan/partition.h"
+#include "headwater/plan/plan_time.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/op_times.h"
 
@@ -58,11 +59,16 @@ void plan_a_step(benchmark::State& state) {
   const Liveness liveness(trace);
   const std::size_t budget = budget_of(liveness, state);
   const Costs costs = costs_of(trace);
+  StagePlan plan;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(plan_step(liveness, costs, budget));
+    plan = plan_step(liveness, costs, budget);
   }
+  const auto bound = static_cast<double>(lower_bound_ns(liveness, costs, budget));
+  const PlanTime time = estimate_time(liveness, plan, costs);
+  state.counters["stages"] = static_cast<double>(plan.stages.size());
+  state.counters["of_bound"] = static_cast<double>(time.step_ns) / bound;
 }
-BENCHMARK(plan_a_step)->Arg(90)->Arg(50)->Arg(10)->Unit(benchmark::kMillisecond);
+BENCHMARK(plan_a_step)->DenseRange(90, 10, -20)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace headwater

@@ -81,26 +81,5 @@ TEST_F(StagePlanTest, AStepWithAnOperatorThatDoesNotFitIsRefused) {
   EXPECT_THROW(plan_step(liveness_, {.op_ns = std::vector<std::uint64_t>(8, 10)}, 99), OutOfMemory);
 }
 
-/// One large tensor is needed again after four short operators that need little.
-TEST(FetchAheadTest, AFetchThatComputeDoesNotHideStartsEarlierWhereThereIsRoom) {
-  support::TraceBuilder builder;
-  const TensorId large = builder.op({.makes = {100}})[0];
-  const TensorId other = builder.op({.makes = {100}})[0];
-  builder.op({.reads = {other}});
-  builder.release(other);
-  for (int i = 0; i < 4; ++i) {
-    builder.op({});
-  }
-  builder.op({.reads = {large}});
-  const Liveness liveness(builder.end_step());
-  const Costs costs{.op_ns = std::vector<std::uint64_t>(8, 10), .fetch = {.bytes_per_s = 1e9}};
-  const std::array<Position, 8> ends{1, 2, 3, 4, 5, 6, 7, 8};
-  const Loads loads = make_loads(liveness, costs, 100);
-  const StagePlan moves =
-      make_plan(liveness, *try_partition(liveness, loads, 100, ends), costs, 100);
-  EXPECT_THAT(moves.stages[7].fetch, ElementsAre(PlannedFetch{0, 3}));
-  EXPECT_EQ(check_plan(liveness, moves, 100), std::nullopt);
-}
-
 }  // namespace
 }  // namespace headwater

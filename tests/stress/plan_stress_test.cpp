@@ -1,6 +1,7 @@
 #include "headwater/plan/check_plan.h"
 #include "headwater/plan/costs.h"
 #include "headwater/plan/partition.h"
+#include "headwater/plan/plan_time.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/op_times.h"
 
@@ -106,6 +107,8 @@ TEST_P(PlanStressTest, PlansKeepTheBudgetAndEveryTensorIsThere) {
                         << budget << '\n'
                         << to_string(plan);
     ASSERT_EQ(plan.empty(), peak_bytes(liveness) <= budget);
+    const PlanTime time = estimate_time(liveness, plan, costs);
+    ASSERT_EQ(time.step_ns, estimate_time(liveness, {}, costs).step_ns + time.stall_ns);
   }
 }
 

@@ -27,8 +27,9 @@ struct Costs {
   bool operator==(const Costs&) const = default;
 };
 
-/// No step that keeps `budget` can be faster: while forward runs, what exceeds the budget must
-/// leave, and while the rest runs it must come back. Operators without a phase count as the rest.
+/// The time that planned steps are measured against: what exceeds the budget at the peak leaves
+/// while forward runs and comes back while the rest does. Operators without a phase count as the
+/// rest. Transfers that run on into the other phase can beat it by a little.
 std::uint64_t lower_bound_ns(const Liveness& liveness, const Costs& costs, std::size_t budget);
 
 }  // namespace headwater
