@@ -82,6 +82,7 @@ class PlanStressTest : public testing::TestWithParam<unsigned> {
     SyntheticTraining training({.num_layers = num_layers,
                                 .ops_a_layer = random_() % (max_ops_a_layer + 1),
                                 .seed = GetParam()});
+    training.next_step();
     return training.next_step();
   }
 

@@ -1,5 +1,7 @@
 #include "support/synthetic_training.h"
 
+#include <utility>
+
 namespace headwater::support {
 namespace {
 
@@ -22,6 +24,7 @@ SyntheticTraining::SyntheticTraining(const Shape& shape) : random_(shape.seed) {
     layer.workspace_bytes = pick(0, 3) == 0 ? pick(1, shape.max_bytes) : 0;
     layer.frozen = pick(0, 4) == 0;
     layer.skips = pick(0, 2) == 0;
+    layer.keeps = pick(0, 2) == 0;
     layers_.push_back(layer);
   }
 }
@@ -90,6 +93,9 @@ void SyntheticTraining::backward(Layer& layer, TensorId input, TensorId& gradien
     gradient = next;
   }
   if (!layer.frozen) {
+    if (layer.gradient != TensorId()) {
+      builder_.release(layer.gradient);
+    }
     layer.gradient = builder_.op({.key = kWeightGradient,
                                   .reads = {gradient, input},
                                   .makes = {layer.weight_bytes},
@@ -116,7 +122,9 @@ void SyntheticTraining::optimize(Layer& layer) {
                .writes = {layer.weight, layer.momentum},
                .time_ns = 10 + layer.weight_bytes,
                .phase = Phase::kOptimizer});
-  builder_.release(layer.gradient);
+  if (!layer.keeps) {
+    builder_.release(std::exchange(layer.gradient, TensorId()));
+  }
 }
 
 }  // namespace headwater::support

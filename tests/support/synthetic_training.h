@@ -11,7 +11,8 @@ namespace headwater::support {
 
 /// A network drawn at random, and the traces of its steps: forward makes activations, backward uses
 /// them up in reverse and makes gradients, the optimizer writes parameters and their state. Every
-/// step has the same operators; only the ids of what it makes differ.
+/// step has the same operators; only the ids of what it makes differ. From the second step on there
+/// are tensors that live across the border between two steps.
 class SyntheticTraining {
  public:
   struct Shape {
@@ -34,6 +35,7 @@ class SyntheticTraining {
     std::size_t workspace_bytes = 0;
     bool frozen = false;
     bool skips = false;  // its input is added to its output
+    bool keeps = false;  // its gradient lives until the next step's backward
     // of the running step
     std::vector<TensorId> activations = {};
     TensorId gradient = {};

@@ -103,6 +103,7 @@ TEST_F(LivenessTest, AnEmptyStepHasNoMemory) {
 
 TEST_F(LivenessTest, ARepeatedStepHasTheSameRoles) {
   support::SyntheticTraining training({.seed = 3});
+  training.next_step();
   const Liveness first(training.next_step());
   const Liveness second(training.next_step());
   ASSERT_EQ(first.lifetimes().size(), second.lifetimes().size());

@@ -1,5 +1,7 @@
 #include "headwater/plan/costs.h"
 
+#include "headwater/base/check.h"
+
 #include <algorithm>
 
 namespace headwater {
@@ -18,6 +20,7 @@ std::uint64_t Link::transfer_ns(std::size_t bytes) const {
 }
 
 std::uint64_t lower_bound_ns(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+  HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
   std::uint64_t forward_ns = 0;
   std::uint64_t rest_ns = 0;
   for (Position position = 0; position < liveness.num_ops(); ++position) {

@@ -1,5 +1,6 @@
 #include "headwater/plan/loads.h"
 
+#include "headwater/base/check.h"
 #include "headwater/plan/moves.h"
 
 #include <algorithm>
@@ -30,6 +31,7 @@ std::uint64_t Loads::transfer_of(Position begin, Position end) const {
 
 Loads make_loads(const Liveness& liveness, const Costs& costs, std::size_t budget) {
   const Position num_ops = liveness.num_ops();
+  HEADWATER_CHECK_EQ(costs.op_ns.size(), num_ops);
   const std::vector<std::uint64_t> zeros(num_ops + 1, 0);
   Loads loads{zeros, zeros, zeros, costs.stage_ns};
   const StepMoves moves = choose_moves(liveness, one_stage_an_op(num_ops), budget);

@@ -1,6 +1,7 @@
 #include "headwater/plan/stage_plan.h"
 
 #include "headwater/base/bytes.h"
+#include "headwater/base/check.h"
 #include "headwater/plan/fetch_ahead.h"
 #include "headwater/plan/loads.h"
 #include "headwater/plan/moves.h"
@@ -81,6 +82,7 @@ StagePlan make_plan(const Liveness& liveness,
                     const Partition& partition,
                     const Costs& costs,
                     std::size_t budget) {
+  HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
   const std::vector<StageSpan> spans = spans_of(partition);
   const StepMoves moves = choose_moves(liveness, spans, budget);
   StagePlan plan{.start = moves.start};

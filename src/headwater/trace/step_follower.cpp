@@ -8,7 +8,7 @@ StepFollower::StepFollower(const Liveness& last, FollowLimits limits)
     : last_(last), limits_(limits) {
   places_.reserve(last.num_ops());
   for (Position place = 0; place < last.num_ops(); ++place) {
-    places_.emplace_back(last.op(place).key, place);
+    places_.emplace_back(last.op(place).key.value(), place);
   }
   std::sort(places_.begin(), places_.end());
   begin_step();
@@ -90,9 +90,9 @@ std::optional<Position> StepFollower::resume(OpKey key, std::span<const Access> 
 }
 
 std::optional<Position> StepFollower::resume_ahead(OpKey key, std::span<const Access> uses) {
-  auto candidate = std::lower_bound(places_.begin(), places_.end(), std::pair(key, next_));
+  auto candidate = std::lower_bound(places_.begin(), places_.end(), std::pair(key.value(), next_));
   for (std::uint32_t i = 0; i < limits_.num_candidates; ++i, ++candidate) {
-    if (candidate == places_.end() || candidate->first != key ||
+    if (candidate == places_.end() || candidate->first != key.value() ||
         candidate->second - next_ > limits_.window) {
       break;
     }
@@ -111,10 +111,10 @@ std::optional<Position> StepFollower::resume_ahead(OpKey key, std::span<const Ac
 }
 
 std::optional<Position> StepFollower::resume_behind(OpKey key, std::span<const Access> uses) const {
-  auto candidate = std::lower_bound(places_.begin(), places_.end(), std::pair(key, next_));
+  auto candidate = std::lower_bound(places_.begin(), places_.end(), std::pair(key.value(), next_));
   for (std::uint32_t i = 0; i < limits_.num_candidates && candidate != places_.begin(); ++i) {
     --candidate;
-    if (candidate->first != key || next_ - candidate->second > limits_.window) {
+    if (candidate->first != key.value() || next_ - candidate->second > limits_.window) {
       break;
     }
     if (agrees(candidate->second, key, uses) && anchored(candidate->second, uses)) {

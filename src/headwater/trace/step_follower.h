@@ -58,7 +58,7 @@ class StepFollower {
   const Liveness& last() const { return last_; }
 
  private:
-  using Places = std::vector<std::pair<OpKey, Position>>;
+  using Places = std::vector<std::pair<std::uint64_t, Position>>;  // key, position
 
   bool agrees(Position place, OpKey key, std::span<const Access> uses) const;
   /// Whether a tensor from before the earlier step is used in the same way.
