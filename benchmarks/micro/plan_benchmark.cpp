@@ -70,5 +70,27 @@ void plan_a_step(benchmark::State& state) {
 }
 BENCHMARK(plan_a_step)->DenseRange(10, 90, 20)->Unit(benchmark::kMillisecond);
 
+// What the longest stage, in grains, does to the planned step time; the second argument is the
+// budget as a percentage of the peak.
+void limit_the_stages(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const PartitionLimits limits{.max_length = static_cast<Position>(state.range(0))};
+  const std::size_t budget = peak_bytes(liveness) / 100 * static_cast<std::size_t>(state.range(1));
+  const Costs costs = costs_of(trace);
+  const Loads loads = make_loads(liveness, costs, budget);
+  Partition partition;
+  for (auto _ : state) {
+    partition = make_partition(liveness, loads, budget, limits);
+  }
+  const StagePlan plan = make_plan(liveness, partition, costs, budget);
+  const auto bound = static_cast<double>(lower_bound_ns(liveness, costs, budget));
+  state.counters["of_bound"] =
+      static_cast<double>(estimate_time(liveness, plan, costs).step_ns) / bound;
+}
+BENCHMARK(limit_the_stages)
+    ->ArgsProduct({{1, 4, 16, 64, 256}, {70, 50, 30}})
+    ->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace headwater

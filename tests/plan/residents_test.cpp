@@ -64,6 +64,16 @@ TEST_F(ResidentsTest, ADepartureKnowsTheLastWrite) {
   EXPECT_EQ(after(3).offload(0), (Departure{0, 2}));
 }
 
+TEST_F(ResidentsTest, ATensorMadeInTheStepBeforeHasNoCopyYetAndAFrozenOneHas) {
+  const TensorId made_before = builder_.tensor(1);
+  builder_.op({.reads = {weight_}});
+  builder_.release(made_before);
+  const Liveness liveness(builder_.end_step());
+  Residents residents(liveness, std::array<Ordinal, 2>{0, 1});
+  EXPECT_EQ(residents.offload(0), (Departure{0, kNever}));
+  EXPECT_EQ(residents.offload(1), (Departure{1, 1}));
+}
+
 TEST_F(ResidentsTest, AFetchedTensorIsCleanUntilWritten) {
   Residents residents = after(1);
   residents.offload(0);

@@ -22,7 +22,8 @@ class Rehearsal {
       : liveness_(liveness), plan_(plan), budget_(budget), usable_(first_residents()) {
     for (const Ordinal tensor : usable_) {
       bytes_ += bytes_of(tensor);
-      if (liveness.lifetimes()[tensor].last_write != kNever) {
+      const Lifetime& lifetime = liveness.lifetimes()[tensor];
+      if (lifetime.last_write != kNever || !lifetime.lasting()) {
         dirty_[tensor] = kNever;
       }
     }

@@ -11,9 +11,10 @@ Residents::Residents(const Liveness& liveness, std::span<const Ordinal> start)
   }
   for (const Ordinal tensor : start) {
     add(tensor);
-    if (liveness.lifetimes()[tensor].last_write != kNever) {
-      states_[tensor].written = liveness.num_ops();
-    }
+    // A frozen parameter has had its copy for long; all else was made or written a step ago.
+    const Lifetime& lifetime = liveness.lifetimes()[tensor];
+    const bool frozen = lifetime.lasting() && lifetime.last_write == kNever;
+    states_[tensor].written = frozen ? kNever : liveness.num_ops();
     expect(tensor);
   }
 }
