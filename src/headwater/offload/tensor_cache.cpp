@@ -94,7 +94,7 @@ Reservation TensorCache::acquire(std::span<const Use> uses,
       reserved = bring(uses, demand, request, stream);
     }
     for (const Use& use : uses) {
-      if (use.access == AccessKind::kWrite) {
+      if (use.access != AccessKind::kRead) {
         mover_.mark_written(*use.tensor, stream);
       }
     }

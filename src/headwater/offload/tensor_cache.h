@@ -9,6 +9,7 @@
 #include "headwater/memory/statistics.h"
 #include "headwater/offload/move_listener.h"
 #include "headwater/offload/mover.h"
+#include "headwater/tensor/access.h"
 #include "headwater/tensor/pin.h"
 #include "headwater/tensor/registry.h"
 
@@ -18,8 +19,6 @@
 #include <vector>
 
 namespace headwater {
-
-enum class AccessKind : unsigned char { kRead, kWrite };
 
 /// One tensor an operator is about to touch.
 struct Use {

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "headwater/trace/liveness.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace headwater {
+
+/// When a stage's absent tensors arrive.
+enum class Arrival : unsigned char {
+  kEarly,  // while the stage before runs
+  kLate,   // between the two: there is no room for both
+};
+
+/// Operators [begin, end).
+struct StageSpan {
+  Position begin = 0;
+  Position end = 0;
+  Arrival arrival = Arrival::kEarly;
+
+  bool operator==(const StageSpan&) const = default;
+};
+
+/// A tensor that leaves, with the operator that wrote it last: kNever, and there is nothing to
+/// write back. The number of operators stands for a write in the step before.
+struct Departure {
+  Ordinal tensor = 0;
+  Position written = kNever;
+
+  bool operator==(const Departure&) const = default;
+};
+
+struct StageMoves {
+  std::vector<Ordinal> fetch;      // there when the stage begins, in order of first use
+  std::vector<Departure> offload;  // leave when the stage has ended, farthest next use first
+  std::size_t peak_bytes = 0;      // while the stage runs, with what arrives meanwhile
+
+  bool operator==(const StageMoves&) const = default;
+};
+
+/// What moves in a step that repeats itself.
+struct StepMoves {
+  std::vector<Ordinal> start;  // tensors from before the step that are resident when it begins
+  std::vector<StageMoves> stages;
+
+  bool operator==(const StepMoves&) const = default;
+};
+
+/// Chooses what leaves by farthest next use, across the end of the step, and no more of it than the
+/// next stage needs. Lasting tensors are where they were when the step ends, so that the moves can
+/// be repeated. REQUIRES: every stage fits with what arrives while it runs.
+StepMoves choose_moves(const Liveness& liveness,
+                       std::span<const StageSpan> stages,
+                       std::size_t budget);
+
+}  // namespace headwater

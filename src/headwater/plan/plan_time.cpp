@@ -1,0 +1,126 @@
+#include "headwater/plan/plan_time.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <vector>
+
+namespace headwater {
+namespace {
+
+class Rehearsal {
+ public:
+  Rehearsal(const Liveness& liveness, const StagePlan& plan, const Costs& costs)
+      : liveness_(liveness),
+        plan_(plan),
+        costs_(costs),
+        starting_(plan.stages.size()),
+        arrived_ns_(plan.stages.size(), 0),
+        copied_ns_(liveness.lifetimes().size(), 0) {
+    for (std::uint32_t stage = 0; stage < plan.stages.size(); ++stage) {
+      for (const PlannedFetch& fetch : plan.stages[stage].fetch) {
+        starting_[fetch.start].push_back({fetch.tensor, stage});
+      }
+    }
+  }
+
+  PlanTime run() {
+    for (std::uint32_t stage = 0; stage < plan_.stages.size(); ++stage) {
+      begin_fetches(stage);
+      wait_until(arrived_ns_[stage]);
+      compute(plan_.stages[stage]);
+      for (const Ordinal tensor : plan_.stages[stage].offload) {
+        wait_until(copied_ns_[tensor]);
+      }
+    }
+    time_.step_ns = now_ns_;
+    return time_;
+  }
+
+ private:
+  using LastWrites = std::unordered_map<Ordinal, Position>;
+
+  struct Starting {
+    Ordinal tensor;
+    std::uint32_t stage;
+  };
+
+  void wait_until(std::uint64_t ns) {
+    time_.stall_ns += ns - std::min(ns, now_ns_);
+    now_ns_ = std::max(now_ns_, ns);
+  }
+
+  void begin_fetches(std::uint32_t stage) {
+    for (const Starting& fetch : starting_[stage]) {
+      const std::size_t bytes = liveness_.lifetimes()[fetch.tensor].bytes;
+      const std::uint64_t needed = costs_.fetch.transfer_ns(bytes);
+      fetch_free_ns_ = std::max(fetch_free_ns_, now_ns_) + needed;
+      time_.fetch_ns += needed;
+      arrived_ns_[fetch.stage] = std::max(arrived_ns_[fetch.stage], fetch_free_ns_);
+    }
+  }
+
+  void compute(const PlannedStage& stage) {
+    const LastWrites writes = last_writes(stage);
+    for (const Ordinal tensor : stage.write_back) {
+      if (writes.at(tensor) == kNever) {
+        write_back(tensor);
+      }
+    }
+    for (Position position = stage.begin; position < stage.end; ++position) {
+      now_ns_ += costs_.op_ns[position];
+      for (const Touch& touch : liveness_.touches(position)) {
+        const auto write = writes.find(touch.tensor);
+        if (write != writes.end() && write->second == position) {
+          write_back(touch.tensor);
+        }
+      }
+    }
+  }
+
+  /// Of the tensors to write back; kNever for those written in the step before.
+  LastWrites last_writes(const PlannedStage& stage) const {
+    LastWrites writes;
+    for (const Ordinal tensor : stage.write_back) {
+      writes.emplace(tensor, kNever);
+    }
+    for (Position position = stage.begin; position < stage.end; ++position) {
+      for (const Touch& touch : liveness_.touches(position)) {
+        const auto write = writes.find(touch.tensor);
+        if (write != writes.end() && touch.kind != AccessKind::kRead) {
+          write->second = position;
+        }
+      }
+    }
+    return writes;
+  }
+
+  void write_back(Ordinal tensor) {
+    const std::uint64_t needed = costs_.offload.transfer_ns(liveness_.lifetimes()[tensor].bytes);
+    offload_free_ns_ = std::max(offload_free_ns_, now_ns_) + needed;
+    time_.offload_ns += needed;
+    copied_ns_[tensor] = offload_free_ns_;
+  }
+
+  const Liveness& liveness_;
+  const StagePlan& plan_;
+  const Costs& costs_;
+  std::vector<std::vector<Starting>> starting_;  // by the stage they start with
+  std::vector<std::uint64_t> arrived_ns_;        // by the stage that waits for them
+  std::vector<std::uint64_t> copied_ns_;         // by tensor
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t fetch_free_ns_ = 0;
+  std::uint64_t offload_free_ns_ = 0;
+  PlanTime time_;
+};
+
+}  // namespace
+
+PlanTime estimate_time(const Liveness& liveness, const StagePlan& plan, const Costs& costs) {
+  if (plan.empty()) {
+    return {.step_ns = std::accumulate(costs.op_ns.begin(), costs.op_ns.end(), std::uint64_t{0})};
+  }
+  return Rehearsal(liveness, plan, costs).run();
+}
+
+}  // namespace headwater

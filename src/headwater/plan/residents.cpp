@@ -1,0 +1,105 @@
+#include "headwater/plan/residents.h"
+
+#include <utility>
+
+namespace headwater {
+
+Residents::Residents(const Liveness& liveness, std::span<const Ordinal> start)
+    : liveness_(liveness), states_(liveness.lifetimes().size()) {
+  for (Ordinal tensor = 0; tensor < states_.size(); ++tensor) {
+    states_[tensor].next_use = liveness.lifetimes()[tensor].first_use;
+  }
+  for (const Ordinal tensor : start) {
+    add(tensor);
+    // A frozen parameter has had its copy for long; all else was made or written a step ago.
+    const Lifetime& lifetime = liveness.lifetimes()[tensor];
+    const bool frozen = lifetime.lasting() && lifetime.last_write == kNever;
+    states_[tensor].written = frozen ? kNever : liveness.num_ops();
+    expect(tensor);
+  }
+}
+
+std::size_t Residents::run(Position position) {
+  release_before(position);
+  for (const Touch& touch : liveness_.touches(position)) {
+    State& state = states_[touch.tensor];
+    if (touch.kind == AccessKind::kNew) {
+      add(touch.tensor);
+    }
+    if (touch.kind != AccessKind::kRead) {
+      state.written = position;
+    }
+    state.next_use = use_after(touch);
+  }
+  return bytes_ + liveness_.workspace_bytes(position);
+}
+
+void Residents::release_before(Position position) {
+  for (const Ordinal tensor : liveness_.released(position)) {
+    if (states_[tensor].resident) {
+      remove(tensor);
+    }
+  }
+}
+
+void Residents::settle(Position begin, Position end) {
+  for (Position position = begin; position < end; ++position) {
+    for (const Touch& touch : liveness_.touches(position)) {
+      if (touch.next == kNever || touch.next >= end) {
+        expect(touch.tensor);
+      }
+    }
+  }
+}
+
+void Residents::fetch(Ordinal tensor) {
+  add(tensor);
+  states_[tensor].written = kNever;
+}
+
+std::optional<Departure> Residents::try_offload(Position limit) {
+  while (!candidates_.empty()) {
+    const auto [next_use, bytes, tensor] = candidates_.top();
+    if (next_use < limit) {
+      return std::nullopt;
+    }
+    candidates_.pop();
+    if (states_[tensor].resident && states_[tensor].next_use == next_use) {
+      return offload(tensor);
+    }
+  }
+  return std::nullopt;
+}
+
+Departure Residents::offload(Ordinal tensor) {
+  remove(tensor);
+  return {tensor, std::exchange(states_[tensor].written, kNever)};
+}
+
+void Residents::add(Ordinal tensor) {
+  if (!states_[tensor].resident) {
+    states_[tensor].resident = true;
+    bytes_ += liveness_.lifetimes()[tensor].bytes;
+  }
+}
+
+void Residents::remove(Ordinal tensor) {
+  states_[tensor].resident = false;
+  bytes_ -= liveness_.lifetimes()[tensor].bytes;
+}
+
+void Residents::expect(Ordinal tensor) {
+  if (states_[tensor].resident) {
+    candidates_.emplace(states_[tensor].next_use, liveness_.lifetimes()[tensor].bytes, tensor);
+  }
+}
+
+Position Residents::use_after(const Touch& touch) const {
+  const Lifetime& lifetime = liveness_.lifetimes()[touch.tensor];
+  if (touch.next != kNever || !lifetime.lasting()) {
+    return touch.next;
+  }
+  return liveness_.num_ops() + lifetime.first_use;
+}
+
+}  // namespace headwater

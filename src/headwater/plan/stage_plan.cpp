@@ -1,0 +1,107 @@
+#include "headwater/plan/stage_plan.h"
+
+#include "headwater/base/bytes.h"
+#include "headwater/base/check.h"
+#include "headwater/plan/fetch_ahead.h"
+#include "headwater/plan/loads.h"
+#include "headwater/plan/moves.h"
+
+#include <algorithm>
+
+namespace headwater {
+namespace {
+
+std::vector<StageSpan> spans_of(const Partition& partition) {
+  std::vector<StageSpan> spans;
+  spans.reserve(partition.stages.size());
+  for (const Stage& stage : partition.stages) {
+    spans.push_back(stage.span);
+  }
+  return spans;
+}
+
+PlannedStage planned(const StageSpan& span, const StageMoves& moves, std::uint32_t number) {
+  PlannedStage stage{.begin = span.begin, .end = span.end, .peak_bytes = moves.peak_bytes};
+  const bool late = span.arrival == Arrival::kLate || number == 0;
+  for (const Ordinal tensor : moves.fetch) {
+    stage.fetch.push_back({tensor, late ? number : number - 1});
+  }
+  for (const Departure& departure : moves.offload) {
+    stage.offload.push_back(departure.tensor);
+  }
+  return stage;
+}
+
+// Lists each tensor that leaves changed with the stage that writes it last.
+void add_write_backs(StagePlan& plan, const StepMoves& moves) {
+  for (const StageMoves& stage : moves.stages) {
+    for (const Departure& departure : stage.offload) {
+      if (departure.written == kNever) {
+        continue;
+      }
+      auto writer = std::upper_bound(
+          plan.stages.begin(),
+          plan.stages.end(),
+          departure.written,
+          [](Position position, const PlannedStage& later) { return position < later.end; });
+      // Written in the step before: it can be copied from the first stage on.
+      writer = writer == plan.stages.end() ? plan.stages.begin() : writer;
+      writer->write_back.push_back(departure.tensor);
+    }
+  }
+}
+
+std::string list_of(const std::vector<Ordinal>& tensors) {
+  std::string text;
+  for (const Ordinal tensor : tensors) {
+    text += ' ' + std::to_string(tensor);
+  }
+  return text;
+}
+
+std::string list_of(const std::vector<PlannedFetch>& fetches) {
+  std::string text;
+  for (const PlannedFetch& fetch : fetches) {
+    text += ' ' + std::to_string(fetch.tensor) + '@' + std::to_string(fetch.start);
+  }
+  return text;
+}
+
+}  // namespace
+
+StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+  if (peak_bytes(liveness) <= budget) {
+    return {};
+  }
+  require_fit(liveness, budget);
+  const Loads loads = make_loads(liveness, costs, budget);
+  return make_plan(liveness, make_partition(liveness, loads, budget), costs, budget);
+}
+
+StagePlan make_plan(const Liveness& liveness,
+                    const Partition& partition,
+                    const Costs& costs,
+                    std::size_t budget) {
+  HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
+  const std::vector<StageSpan> spans = spans_of(partition);
+  const StepMoves moves = choose_moves(liveness, spans, budget);
+  StagePlan plan{.start = moves.start};
+  for (std::uint32_t i = 0; i < spans.size(); ++i) {
+    plan.stages.push_back(planned(spans[i], moves.stages[i], i));
+  }
+  add_write_backs(plan, moves);
+  fetch_ahead(plan, liveness, costs, budget);
+  return plan;
+}
+
+std::string to_string(const StagePlan& plan) {
+  std::string text;
+  for (const PlannedStage& stage : plan.stages) {
+    text += "ops " + std::to_string(stage.begin) + " to " + std::to_string(stage.end) + ", peak " +
+            format_bytes(stage.peak_bytes) + ", fetch" + list_of(stage.fetch) + ", offload" +
+            list_of(stage.offload) + ", write back" + list_of(stage.write_back) + '\n';
+  }
+  return text;
+}
+
+}  // namespace headwater

@@ -1,0 +1,44 @@
+#include "headwater/trace/op_times.h"
+
+namespace headwater {
+namespace {
+
+// Clocks and contention drift over many steps, not from one to the next.
+constexpr std::uint64_t kOldWeight = 3;
+constexpr std::uint64_t kAllWeights = 4;
+
+}  // namespace
+
+void OpTimes::learn(const StepTrace& trace) {
+  for (const OpRecord& op : trace.ops) {
+    if (op.time_ns == kUnknownTime) {
+      continue;
+    }
+    const auto [known, added] = by_key_.try_emplace(op.start.key, op.time_ns);
+    if (!added) {
+      known->second = (known->second * kOldWeight + op.time_ns) / kAllWeights;
+    }
+  }
+}
+
+std::vector<std::uint64_t> OpTimes::estimate(const StepTrace& trace) const {
+  const std::uint64_t fallback = mean_of_keys();
+  std::vector<std::uint64_t> times;
+  times.reserve(trace.ops.size());
+  for (const OpRecord& op : trace.ops) {
+    const auto known = by_key_.find(op.start.key);
+    const std::uint64_t usual = known == by_key_.end() ? fallback : known->second;
+    times.push_back(op.time_ns == kUnknownTime ? usual : op.time_ns);
+  }
+  return times;
+}
+
+std::uint64_t OpTimes::mean_of_keys() const {
+  std::uint64_t sum = 0;
+  for (const auto& [key, time] : by_key_) {
+    sum += time;
+  }
+  return by_key_.empty() ? 0 : sum / by_key_.size();
+}
+
+}  // namespace headwater

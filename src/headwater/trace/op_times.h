@@ -1,0 +1,25 @@
+#pragma once
+
+#include "headwater/trace/step_trace.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace headwater {
+
+/// Device times by operator key, learned from the few operators that were measured.
+class OpTimes {
+ public:
+  /// Takes in the measured operators of a step; later steps weigh more.
+  void learn(const StepTrace& trace);
+  /// A time for every operator: its own, else that of its key, else the mean over all keys.
+  std::vector<std::uint64_t> estimate(const StepTrace& trace) const;
+
+ private:
+  std::uint64_t mean_of_keys() const;
+
+  std::unordered_map<OpKey, std::uint64_t> by_key_;
+};
+
+}  // namespace headwater
