@@ -1,5 +1,7 @@
 #pragma once
 
+#include "headwater/trace/op_record.h"
+
 #include <ATen/core/IListRef_inl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
@@ -10,10 +12,9 @@
 
 namespace headwater::adapter {
 
-/// Names an operator on arguments of certain shapes and values; tensors count by their metadata.
-using OpKey = std::uint64_t;
-
-/// Gathers a key. Arguments give the same one whether they are boxed or not.
+/// Gathers the key of an operator: it names the operator on arguments of certain shapes and values,
+/// where tensors count by their metadata. Arguments give the same one whether they are boxed or
+/// not.
 class OpKeyBuilder {
  public:
   explicit OpKeyBuilder(const c10::OperatorHandle& op);
@@ -32,7 +33,7 @@ class OpKeyBuilder {
     add(c10::IValue(value));
   }
 
-  OpKey key() const { return key_; }
+  OpKey key() const { return OpKey(key_); }
 
  private:
   template <class List>
@@ -43,7 +44,7 @@ class OpKeyBuilder {
   }
   void mix(std::uint64_t value);
 
-  OpKey key_;
+  std::uint64_t key_;
 };
 
 OpKey boxed_op_key(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);

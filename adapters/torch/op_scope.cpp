@@ -48,9 +48,10 @@ void OpScope::acquire(Arguments arguments) {
   try {
     const CacheLock lock(cache_);
     find_tensors(arguments, stream);
+    note_begin([&] { return boxed_op_key(op_, arguments); }, stream);
     reserved_ = cache_.acquire(uses_, request, stream);
     pinned_ = true;
-    if (measured_key_ != 0) {
+    if (measured_key_ != OpKey()) {
       allocated_before_ = session_.working_sets().count();
     }
   } catch (const OutOfMemory& error) {
@@ -84,6 +85,7 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
   reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
   pinned_ = true;
   box_ = box;
+  note_begin(key, stream);
   return true;
 }
 
@@ -105,13 +107,14 @@ void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
   for (const at::Tensor* result : results) {
     for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      adopt_storage(storage, adoption, stream);
+      adopt_result(storage, adoption, stream);
     });
   }
   unpin_and_settle(stream);
 }
 
 void OpScope::unpin_and_settle(StreamRef stream) {
+  note_end();
   cache_.release(uses_);
   pinned_ = false;
   cache_.settle(session_.unseen_bytes(), stream);
@@ -123,6 +126,7 @@ std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
   std::vector<Use> pins(uses_.begin(), uses_.end());
   reserved_.release();
   adopt(results, stream, &pins);
+  note_end();
   pinned_ = false;
   return pins;
 }
@@ -183,6 +187,15 @@ Tensor* OpScope::adopt_storage(c10::StorageImpl& storage, Adoption adoption, Str
   }
   session_.book().note_unmanaged(storage);
   return nullptr;
+}
+
+Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, StreamRef stream) {
+  const bool known = StorageBook::find(storage) != nullptr;
+  Tensor* tensor = adopt_storage(storage, adoption, stream);
+  if (played_ && !known && tensor != nullptr) {
+    made_.push_back(tensor);
+  }
+  return tensor;
 }
 
 std::size_t OpScope::pinned_bytes() {
@@ -248,13 +261,28 @@ void OpScope::learn() {
   }
 }
 
+void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {
+  Conductor& conductor = session_.runtime().conductor();
+  if (conductor.watching()) {
+    played_ = conductor.begin_op(key(), uses_, stream);
+  }
+}
+
+void OpScope::note_end() {
+  if (played_) {
+    const std::size_t workspace = predicted_.total - std::min(predicted_.total, predicted_.outputs);
+    session_.runtime().conductor().end_op(*played_, made_, workspace);
+    played_.reset();
+  }
+}
+
 void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
                     StreamRef stream,
                     std::vector<Use>* pinned) {
   for (const c10::IValue& result : results) {
     for_each_storage(result, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      Tensor* tensor = adopt_storage(storage, adoption, stream);
+      Tensor* tensor = adopt_result(storage, adoption, stream);
       if (tensor != nullptr && pinned != nullptr) {
         const Use use{tensor, AccessKind::kWrite};
         static_cast<void>(cache_.acquire({&use, 1}, {.op = traits_.name}, stream));

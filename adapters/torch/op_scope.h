@@ -1,5 +1,7 @@
 #pragma once
 
+#include "headwater/offload/conductor.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
@@ -63,6 +65,9 @@ class OpScope {
                     StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Tensor* adopt_storage(c10::StorageImpl& storage, Adoption adoption, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
+  /// The same of a result, which may be one of the arguments.
+  Tensor* adopt_result(c10::StorageImpl& storage, Adoption adoption, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
   void unpin_and_settle(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
@@ -70,6 +75,10 @@ class OpScope {
   bool fits_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
   Request predict(Arguments arguments);
   void learn();
+  /// Tells the conductor that the operator begins, or what it has made.
+  void note_begin(c10::function_ref<OpKey()> key, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
+  void note_end() HEADWATER_REQUIRES(cache_.mutex());
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
@@ -87,9 +96,12 @@ class OpScope {
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
   // set while the operator is being measured
-  OpKey measured_key_ = 0;
+  OpKey measured_key_;
   NewBytes predicted_;
   std::optional<AllocatorCount> allocated_before_;
+  // set while steps are watched
+  std::optional<Conductor::Op> played_;
+  c10::SmallVector<Tensor*, 4> made_;
 };
 
 }  // namespace headwater::adapter

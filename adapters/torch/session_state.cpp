@@ -8,6 +8,7 @@
 #include "cache_lock.h"
 #include "op_scope.h"
 #include "tensor_walk.h"
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -81,6 +82,15 @@ void SessionState::hold_for_life(c10::StorageImpl& storage) {
 }
 
 void SessionState::end_step() {
+  release_step_pins();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const StreamRef stream = memory_.current_stream();
+  const CacheLock lock(cache());
+  runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
+}
+
+void SessionState::release_step_pins() {
   std::unordered_map<Tensor*, Pin> ended;
   const MutexLock lock(step_mutex_);
   ended.swap(step_pins_);
@@ -95,7 +105,7 @@ void SessionState::release_finished_work() {
 }
 
 void SessionState::close() {
-  end_step();
+  release_step_pins();
   release_finished_work();
   for (;;) {
     runtime_.close(memory_.current_stream());

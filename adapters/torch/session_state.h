@@ -70,6 +70,7 @@ class SessionState final : public AllocationGate {
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  void release_step_pins() HEADWATER_EXCLUDES(step_mutex_);
   /// The tensor behind a storage, adopted if it may be; null once the session has closed.
   Tensor* managed(c10::StorageImpl& storage, Adoption adoption) HEADWATER_REQUIRES(cache().mutex());
 

@@ -27,6 +27,9 @@ class Stats:
     num_tensors: int = 0
     num_offloads: int = 0
     num_fetches: int = 0
+    num_offloads_ahead: int = 0  # of those, begun before room was short
+    num_fetches_ahead: int = 0  # of the fetches, begun before an operator asked
+    num_fetches_abandoned: int = 0  # of those, never used
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current
     num_chunked_ops: int = 0  # list operators run in chunks that fit
 

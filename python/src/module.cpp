@@ -87,6 +87,9 @@ py::dict stats() {
   d["bytes_fetched"] = s.moves.bytes_fetched;
   d["num_offloads"] = s.moves.num_offloads;
   d["num_fetches"] = s.moves.num_fetches;
+  d["num_offloads_ahead"] = s.moves.num_offloads_ahead;
+  d["num_fetches_ahead"] = s.moves.num_fetches_ahead;
+  d["num_fetches_abandoned"] = s.moves.num_fetches_abandoned;
   d["num_clean_drops"] = s.moves.num_clean_drops;
   d["num_ops"] = s.num_ops;
   d["num_chunked_ops"] = s.num_chunked_ops;

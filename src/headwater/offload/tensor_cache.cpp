@@ -61,6 +61,9 @@ Tensor& TensorCache::adopt(Buffer buffer, Reservation charge, void* owner, Strea
 
 Buffer TensorCache::forget(Tensor& tensor) {
   Buffer bytes;
+  if (watcher_ != nullptr) {
+    watcher_->on_forget(tensor);
+  }
   mover_.let_go(tensor);
   // Whoever holds the tensor may still read the bytes: they stay until the last hold ends.
   if (tensor.num_holds == 0 || !tensor.device) {
@@ -154,7 +157,7 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
   for (auto it = registry_.resident().begin();
        it != registry_.resident().end() && given_back < bytes;) {
     Tensor& tensor = *it++;
-    if (tensor.num_pins == 0 && try_offload(tensor, stream)) {
+    if (try_offload(tensor, stream)) {
       given_back += tensor.bytes;
     }
   }
@@ -300,9 +303,7 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
   for (auto it = registry_.resident().begin();
        budget_.used() + bytes > budget_.limit() && it != registry_.resident().end();) {
     Tensor& tensor = *it++;
-    if (tensor.num_pins == 0) {
-      try_offload(tensor, stream);
-    }
+    try_offload(tensor, stream);
   }
   if (budget_.used() + bytes > budget_.limit()) {
     abandon_fetches();
@@ -311,6 +312,9 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
+  if (tensor.num_pins > 0 || !on_device(tensor.residency)) {
+    return false;
+  }
   if (tensor.residency == Residency::kBoth) {
     ++statistics_.num_clean_drops;
   } else if (tensor.residency == Residency::kDevice && !mover_.try_write_back(tensor, stream)) {

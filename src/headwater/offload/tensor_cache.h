@@ -9,6 +9,7 @@
 #include "headwater/memory/statistics.h"
 #include "headwater/offload/move_listener.h"
 #include "headwater/offload/mover.h"
+#include "headwater/offload/tensor_watcher.h"
 #include "headwater/tensor/access.h"
 #include "headwater/tensor/pin.h"
 #include "headwater/tensor/registry.h"
@@ -80,6 +81,8 @@ class TensorCache final : public PinKeeper {
   void hold_for_life(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void unpin(Tensor& tensor) noexcept override HEADWATER_EXCLUDES(mutex_);
 
+  /// Offloads one tensor. False when it is away, pinned, or the host has no room.
+  bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
   /// there is nothing to copy or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
@@ -104,6 +107,8 @@ class TensorCache final : public PinKeeper {
   const Registry& registry() const HEADWATER_REQUIRES(mutex_) { return registry_; }
   Statistics statistics() const HEADWATER_REQUIRES(mutex_) { return statistics_; }
   std::size_t pinned_bytes() const HEADWATER_REQUIRES(mutex_) { return pinned_bytes_; }
+  /// REQUIRES: the watcher outlives every tensor.
+  void set_watcher(TensorWatcher* watcher) HEADWATER_REQUIRES(mutex_) { watcher_ = watcher; }
   void set_strictness(Strictness strictness) HEADWATER_REQUIRES(mutex_) {
     strictness_ = strictness;
   }
@@ -128,7 +133,6 @@ class TensorCache final : public PinKeeper {
   void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
   bool make_room(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
@@ -148,6 +152,7 @@ class TensorCache final : public PinKeeper {
   std::size_t pinned_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
+  TensorWatcher* watcher_ HEADWATER_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace headwater

@@ -1,5 +1,7 @@
 #include "headwater/runtime/runtime.h"
 
+#include "headwater/offload/link_rates.h"
+
 #include <utility>
 
 namespace headwater {
@@ -41,7 +43,13 @@ Runtime::Runtime(const Options& options,
       host_(limit_together(machine_, host_budget_)),
       pools_(make_pools(host_, host_budget_)),
       cache_({*machine_.device, memory, pool_refs(), budget_, listener},
-             strictness_of(options.budget)) {}
+             strictness_of(options.budget)),
+      conductor_(cache_, budget_, [this, &memory](StreamRef stream) {
+        return measure_links(*machine_.device, memory, *pools_.front(), budget_, stream);
+      }) {
+  const MutexLock lock(cache_.mutex());
+  cache_.set_watcher(&conductor_);
+}
 
 void Runtime::set_budget(std::size_t budget, StreamRef stream) {
   const MutexLock lock(cache_.mutex());

@@ -6,6 +6,7 @@
 #include "headwater/memory/budget.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/limited_host_memory.h"
+#include "headwater/offload/conductor.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/runtime/options.h"
 #include "headwater/runtime/report.h"
@@ -44,6 +45,7 @@ class Runtime {
   void reset_peak() { budget_.reset_peak(); }
 
   TensorCache& cache() { return cache_; }
+  Conductor& conductor() { return conductor_; }
   Budget& budget() { return budget_; }
   Device& device() { return *machine_.device; }
   const Options& options() const { return options_; }
@@ -60,6 +62,7 @@ class Runtime {
   std::vector<std::unique_ptr<LimitedHostMemory>> host_;
   std::vector<std::unique_ptr<HostPool>> pools_;
   mutable TensorCache cache_;
+  Conductor conductor_;
 };
 
 }  // namespace headwater

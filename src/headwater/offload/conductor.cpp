@@ -1,0 +1,159 @@
+#include "headwater/offload/conductor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headwater {
+namespace {
+
+/// Spreads the time of a step over its operators by the bytes they touch: a guess that is good
+/// enough to order moves by as long as nobody has measured the operators themselves.
+std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns) {
+  constexpr std::size_t kBytesOfALaunch = std::size_t{1} << 20;
+  std::vector<double> weights;
+  double sum = 0;
+  for (Position position = 0; position < trace.num_ops(); ++position) {
+    std::size_t bytes = kBytesOfALaunch;
+    for (const Access& access : trace.uses(position)) {
+      bytes += access.bytes;
+    }
+    for (const Access& access : trace.made(position)) {
+      bytes += access.bytes;
+    }
+    weights.push_back(static_cast<double>(bytes));
+    sum += weights.back();
+  }
+  std::vector<std::uint64_t> times;
+  for (const double weight : weights) {
+    times.push_back(static_cast<std::uint64_t>(static_cast<double>(step_ns) * weight / sum));
+  }
+  return times;
+}
+
+}  // namespace
+
+Conductor::Conductor(TensorCache& cache, const Budget& budget, Measure measure)
+    : cache_(cache), budget_(budget), measure_(std::move(measure)) {}
+
+Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRef stream) {
+  const std::span<const Access> accesses = note(uses);
+  Op op{.ref = recorder_.begin_op({.key = key}, accesses), .place = std::nullopt};
+  if (score_) {
+    op.place = score_->follower().begin_op(key, accesses);
+    if (op.place && !score_->plan().empty()) {
+      enter_stage(score_->stage_of(*op.place), stream);
+    }
+  }
+  return op;
+}
+
+void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes) {
+  accesses_.clear();
+  for (Tensor* tensor : made) {
+    accesses_.push_back({tensor->id, tensor->bytes, AccessKind::kNew});
+    tensors_.insert_or_assign(tensor->id, tensor);
+  }
+  recorder_.end_op(op.ref, accesses_, workspace_bytes);
+  if (score_ && op.ref.step == recorder_.current().step) {  // else its place is in another score
+    score_->follower().end_op(op.place, accesses_);
+  }
+}
+
+void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
+  const std::uint64_t moves = cache_.statistics().num_offloads;
+  const bool moved = std::exchange(moves_before_, moves) != moves;
+  const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
+  if (!watching()) {
+    if (moved && budget_.limit() > 0) {  // with no room at all there is nothing to plan
+      watching_.store(true, std::memory_order_relaxed);
+    }
+    return;
+  }
+  const StepTrace& trace = recorder_.end_step();
+  const std::size_t limit = budget_.limit();
+  const std::size_t budget = limit - std::min(limit, reserve);
+  stage_.reset();
+  if (!moved && score_ && score_->plan().empty()) {
+    stop_watching();
+  } else if (score_ && score_->share_matched() == 1.0 && score_->budget() == budget) {
+    score_->begin_step();
+  } else {
+    const bool repeats = score_ && score_->share_matched() >= kSameStep;
+    score_ = std::make_unique<Score>(trace);
+    if (repeats) {
+      score_->plan_for(budget, costs_of(trace, step_ns, stream));
+    }
+  }
+}
+
+void Conductor::on_forget(const Tensor& tensor) noexcept {
+  cache_.mutex().assume_held();
+  if (watching() && tensors_.erase(tensor.id) > 0) {
+    recorder_.release(tensor.id, tensor.bytes);
+  }
+}
+
+void Conductor::stop_watching() {
+  watching_.store(false, std::memory_order_relaxed);
+  score_.reset();
+  tensors_.clear();
+}
+
+Costs Conductor::costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream) {
+  if (!machine_costs_) {
+    machine_costs_ = measure_(stream);
+  }
+  Costs costs = *machine_costs_;
+  costs.op_ns = spread(trace, step_ns);
+  return costs;
+}
+
+void Conductor::enter_stage(std::uint32_t stage, StreamRef stream) {
+  if (stage_ == stage) {
+    return;
+  }
+  std::uint32_t next = stage_ ? *stage_ + 1 : 0;
+  while (next <= stage) {
+    if (next > 0) {
+      leave_stage(next - 1, stream);
+    }
+    for (const Ordinal ordinal : score_->starting_with(next)) {
+      if (Tensor* tensor = find(ordinal)) {
+        cache_.try_start_fetch(*tensor, stream);
+      }
+    }
+    ++next;
+  }
+  stage_ = stage;  // also when the step has gone back: what was missed is fetched on demand
+}
+
+void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
+  const PlannedStage& left = score_->plan().stages[stage];
+  for (const Ordinal ordinal : left.offload) {
+    if (Tensor* tensor = find(ordinal)) {
+      cache_.try_offload(*tensor, stream);
+    }
+  }
+  for (const Ordinal ordinal : left.write_back) {
+    if (Tensor* tensor = find(ordinal)) {
+      cache_.try_start_write_back(*tensor);
+    }
+  }
+}
+
+Tensor* Conductor::find(Ordinal tensor) {
+  const std::optional<TensorId> id = score_->follower().bound(tensor);
+  const auto found = id ? tensors_.find(*id) : tensors_.end();
+  return found == tensors_.end() ? nullptr : found->second;
+}
+
+std::span<const Access> Conductor::note(std::span<const Use> uses) {
+  accesses_.clear();
+  for (const Use& use : uses) {
+    accesses_.push_back({use.tensor->id, use.tensor->bytes, use.access});
+    tensors_.try_emplace(use.tensor->id, use.tensor);
+  }
+  return accesses_;
+}
+
+}  // namespace headwater

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "headwater/offload/score.h"
+#include "headwater/offload/tensor_cache.h"
+#include "headwater/offload/tensor_watcher.h"
+#include "headwater/plan/costs.h"
+#include "headwater/trace/trace_recorder.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace headwater {
+
+/// Watches steps and, when they repeat, moves tensors ahead of need: what a stage uses arrives
+/// while the one before it runs, and what leaves has been copied by then.
+///
+/// Idle until the first tensor has had to move, and again when a plan finds that all of it fits. A
+/// wrong guess costs time only: whatever is absent is fetched when an operator asks for it.
+/// Methods that say so are called with the cache's mutex held.
+class Conductor final : public TensorWatcher {
+ public:
+  /// An operator under way.
+  struct Op {
+    OpRef ref;
+    std::optional<Position> place;  // in the step before
+  };
+
+  /// Finds the machine's costs, without operator times, by copies on a stream.
+  using Measure = std::function<Costs(StreamRef)>;
+
+  Conductor(TensorCache& cache, const Budget& budget, Measure measure);
+
+  bool watching() const { return watching_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
+  void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes)
+      HEADWATER_REQUIRES(cache_.mutex());
+  /// `now_ns` on any clock that goes on; `reserve` bytes of the budget are for others.
+  void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
+
+  void on_forget(const Tensor& tensor) noexcept override;
+
+  /// Null while nothing is planned.
+  const Score* score() const HEADWATER_REQUIRES(cache_.mutex()) { return score_.get(); }
+
+ private:
+  static constexpr double kSameStep = 0.95;  // share of operators that makes two steps alike
+
+  void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
+  Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
+  void enter_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  Tensor* find(Ordinal tensor) HEADWATER_REQUIRES(cache_.mutex());
+  std::span<const Access> note(std::span<const Use> uses) HEADWATER_REQUIRES(cache_.mutex());
+
+  // constant after construction
+  TensorCache& cache_;
+  const Budget& budget_;
+  const Measure measure_;
+  std::atomic<bool> watching_{false};  // written under the mutex
+  // guarded by the cache's mutex
+  TraceRecorder recorder_;
+  std::unique_ptr<Score> score_;
+  std::optional<Costs> machine_costs_;
+  std::optional<std::uint32_t> stage_;  // the one under way
+  std::unordered_map<TensorId, Tensor*> tensors_;
+  std::vector<Access> accesses_;  // of the operator at hand, kept for their room
+  std::uint64_t moves_before_ = 0;
+  std::uint64_t step_began_ns_ = 0;
+};
+
+}  // namespace headwater

@@ -1,0 +1,42 @@
+#include "headwater/offload/score.h"
+
+#include "headwater/base/error.h"
+
+#include <algorithm>
+
+namespace headwater {
+
+Score::Score(const StepTrace& trace) : liveness_(trace), follower_(liveness_) {}
+
+void Score::plan_for(std::size_t budget, const Costs& costs) {
+  budget_ = budget;
+  try {
+    plan_ = plan_step(liveness_, costs, budget);
+  } catch (const OutOfMemory&) {
+    plan_ = {};  // moving on demand goes further: operators may need less than they did
+  }
+  starting_.assign(plan_.stages.size(), {});
+  for (const PlannedStage& stage : plan_.stages) {
+    for (const PlannedFetch& fetch : stage.fetch) {
+      starting_[fetch.start].push_back(fetch.tensor);
+    }
+  }
+}
+
+std::uint32_t Score::stage_of(Position position) const {
+  const auto after = std::upper_bound(
+      plan_.stages.begin(),
+      plan_.stages.end(),
+      position,
+      [](Position place, const PlannedStage& stage) { return place < stage.begin; });
+  return static_cast<std::uint32_t>(after - plan_.stages.begin()) - 1;
+}
+
+double Score::share_matched() const {
+  const auto matched = static_cast<double>(follower_.counts().num_matched);
+  const auto strange = static_cast<double>(follower_.counts().num_inserted);
+  const auto expected = static_cast<double>(liveness_.num_ops());
+  return matched / std::max(1.0, std::max(expected, matched + strange));
+}
+
+}  // namespace headwater

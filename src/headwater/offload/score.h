@@ -1,0 +1,47 @@
+#pragma once
+
+#include "headwater/plan/stage_plan.h"
+#include "headwater/trace/step_follower.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace headwater {
+
+/// A step that has been, the moves for the next one like it, and how far that one has come.
+class Score {
+ public:
+  explicit Score(const StepTrace& trace);
+  ~Score() = default;
+  Score(const Score&) = delete;
+  Score& operator=(const Score&) = delete;
+  Score(Score&&) = delete;
+  Score& operator=(Score&&) = delete;
+
+  /// Plans the moves; none when everything fits, or when one operator does not fit at all.
+  void plan_for(std::size_t budget, const Costs& costs);
+  void begin_step() { follower_.begin_step(); }
+
+  StepFollower& follower() { return follower_; }
+  const Liveness& liveness() const { return liveness_; }
+  const StagePlan& plan() const { return plan_; }
+  std::size_t budget() const { return budget_; }
+  /// Tensors whose fetch starts with a stage.
+  std::span<const Ordinal> starting_with(std::uint32_t stage) const { return starting_[stage]; }
+  /// REQUIRES: there is a plan.
+  std::uint32_t stage_of(Position position) const;
+  /// The share of the step's operators that found their place, since begin_step().
+  double share_matched() const;
+
+ private:
+  const Liveness liveness_;
+  StepFollower follower_;
+  StagePlan plan_;
+  std::vector<std::vector<Ordinal>> starting_;
+  std::size_t budget_ = 0;
+};
+
+}  // namespace headwater

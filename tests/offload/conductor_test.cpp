@@ -1,0 +1,227 @@
+#include "headwater/offload/conductor.h"
+
+#include "headwater/base/bytes.h"
+
+#include <gtest/gtest.h>
+
+#include "support/cache_rig.h"
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace headwater {
+namespace {
+
+using namespace literals;  // NOLINT(google-build-using-namespace)
+using support::CacheRig;
+using support::DeviceKind;
+using support::pattern;
+using support::RigOptions;
+
+constexpr std::size_t kBytes = 1_KiB;
+
+/// A training on a rig: each layer reads its parameter and the activation before it, backward
+/// reads both again and frees the activation, an update writes the parameter. Whatever an operator
+/// reads is compared with what it should be.
+class Training {
+ public:
+  Training(const RigOptions& options, std::size_t num_layers)
+      : rig(options), conductor(rig.cache, rig.budget, [](StreamRef) {
+          return Costs{.op_ns = {},
+                       .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
+                       .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};
+        }) {
+    {
+      const MutexLock lock(rig.cache.mutex());
+      rig.cache.set_watcher(&conductor);
+    }
+    for (std::size_t i = 0; i < num_layers; ++i) {
+      parameters_.push_back({&rig.make(kBytes, next_seed_), next_seed_});
+      ++next_seed_;
+    }
+  }
+
+  /// Runs forward through `depth` layers, backward, and the update.
+  void step(std::size_t depth) {
+    std::vector<Content> activations;
+    for (std::size_t i = 0; i < depth; ++i) {
+      std::vector<Content> read{parameters_[i]};
+      if (i > 0) {
+        read.push_back(activations.back());
+      }
+      activations.push_back(*run(1, read, AccessKind::kRead, Makes::kOne));
+    }
+    for (std::size_t i = depth; i-- > 0;) {
+      run(2, {parameters_[i], activations[i]}, AccessKind::kRead, Makes::kNothing);
+      rig.forget(*activations[i].tensor);
+    }
+    for (std::size_t i = 0; i < depth; ++i) {
+      run(3, {parameters_[i]}, AccessKind::kWrite, Makes::kNothing);
+      parameters_[i].seed = next_seed_++;
+      rig.fill(*parameters_[i].tensor, parameters_[i].seed);
+    }
+    now_ns_ += 1'000'000;
+    const MutexLock lock(rig.cache.mutex());
+    conductor.end_step(now_ns_, 0, kDefaultStream);
+  }
+
+  /// Counts of one step.
+  Statistics step_statistics(std::size_t depth) {
+    const Statistics before = rig.statistics();
+    step(depth);
+    rig.check();
+    return rig.statistics() - before;
+  }
+
+  bool has_plan() {
+    const MutexLock lock(rig.cache.mutex());
+    return conductor.score() != nullptr && !conductor.score()->plan().empty();
+  }
+
+  CacheRig rig;
+  Conductor conductor;
+
+ private:
+  enum class Makes : unsigned char { kNothing, kOne };
+
+  struct Content {
+    Tensor* tensor = nullptr;
+    unsigned seed = 0;
+  };
+
+  std::optional<Content> run(std::uint64_t key,
+                             const std::vector<Content>& given,
+                             AccessKind access,
+                             Makes makes) {
+    std::vector<Use> uses;
+    for (const Content& content : given) {
+      uses.push_back({content.tensor, access});
+    }
+    std::optional<Conductor::Op> op;
+    if (conductor.watching()) {
+      const MutexLock lock(rig.cache.mutex());
+      op = conductor.begin_op(OpKey(key), uses, kDefaultStream);
+    }
+    const Reservation reserved = rig.acquire(uses);
+    for (const Content& content : given) {
+      EXPECT_EQ(rig.bytes_of(*content.tensor), pattern(content.seed, kBytes));
+    }
+    std::optional<Content> made;
+    if (makes == Makes::kOne) {
+      made = Content{&rig.make(kBytes, next_seed_), next_seed_};
+      ++next_seed_;
+    }
+    if (op) {
+      finish(*op, made);
+    }
+    rig.release(uses);
+    return made;
+  }
+
+  void finish(const Conductor::Op& op, const std::optional<Content>& made) {
+    std::vector<Tensor*> results;
+    if (made) {
+      results.push_back(made->tensor);
+    }
+    const MutexLock lock(rig.cache.mutex());
+    conductor.end_op(op, results, 0);
+  }
+
+  std::vector<Content> parameters_;
+  unsigned next_seed_ = 1;
+  std::uint64_t now_ns_ = 0;
+};
+
+TEST(Conductor, DoesNothingWhileEverythingFits) {
+  Training training({.budget = 64_KiB}, 8);
+  for (int i = 0; i < 4; ++i) {
+    training.step(8);
+  }
+  EXPECT_FALSE(training.conductor.watching());
+  EXPECT_EQ(training.rig.statistics(), Statistics{});
+}
+
+TEST(Conductor, PlansOnceAStepHasRepeatedItself) {
+  Training training({.budget = 10_KiB}, 16);
+  training.step(16);  // something has to move
+  EXPECT_TRUE(training.conductor.watching());
+  training.step(16);  // watched
+  EXPECT_FALSE(training.has_plan());
+  training.step(16);  // like the one before
+  EXPECT_TRUE(training.has_plan());
+}
+
+TEST(Conductor, FetchesAheadWhatARepeatedStepUses) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics step = training.step_statistics(16);
+  EXPECT_GT(step.num_fetches_ahead, 0U);
+  EXPECT_GE(step.num_fetches_ahead * 10, step.num_fetches * 9);
+  EXPECT_EQ(step.num_fetches_abandoned, 0U);
+  EXPECT_GT(step.num_offloads_ahead, 0U);
+}
+
+TEST(Conductor, MovesAboutAsMuchAsOnDemand) {
+  Training training({.budget = 10_KiB}, 16);
+  training.step(16);
+  const Statistics on_demand = training.step_statistics(16);
+  for (int i = 0; i < 4; ++i) {
+    training.step(16);
+  }
+  EXPECT_LE(training.step_statistics(16).bytes_fetched * 10, on_demand.bytes_fetched * 11);
+}
+
+TEST(Conductor, ADifferentStepIsRunOnDemand) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  training.step(9);
+  training.step(16);
+  training.step(4);
+  training.step(16);
+  training.rig.check();
+  EXPECT_LE(training.rig.budget.peak(), 10_KiB);
+}
+
+TEST(Conductor, GoesToRestWhenTheBudgetIsRaised) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  training.rig.set_budget(64_KiB);
+  for (int i = 0; i < 4; ++i) {
+    training.step(16);
+  }
+  EXPECT_FALSE(training.conductor.watching());
+  EXPECT_EQ(training.step_statistics(16), Statistics{});
+}
+
+TEST(Conductor, PlansAnewWhenTheBudgetIsLowered) {
+  Training training({.budget = 24_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  training.rig.set_budget(8_KiB);
+  for (int i = 0; i < 3; ++i) {
+    training.step(16);
+  }
+  EXPECT_TRUE(training.has_plan());
+  training.rig.budget.reset_peak();
+  EXPECT_GT(training.step_statistics(16).num_fetches_ahead, 0U);
+  EXPECT_LE(training.rig.budget.peak(), 8_KiB);
+}
+
+TEST(Conductor, RealThreadsMoveTheRightBytes) {
+  Training training({.budget = 10_KiB, .kind = DeviceKind::kHost}, 16);
+  for (int i = 0; i < 30; ++i) {
+    training.step(i % 7 == 6 ? 9 : 16);
+  }
+  training.rig.check();
+  EXPECT_GT(training.rig.statistics().num_fetches_ahead, 0U);
+}
+
+}  // namespace
+}  // namespace headwater
