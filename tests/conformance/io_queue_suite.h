@@ -29,9 +29,9 @@ using disk::IoTicket;
 template <class Engine>
 class IoQueueSuite : public testing::Test {
  protected:
-  static constexpr std::size_t kPiece = 64_KiB;
+  static constexpr std::size_t kPiece = 16_KiB;
   static constexpr std::size_t kNumPieces = 4;
-  static constexpr std::size_t kBytes = 1_MiB;  // more pieces than fit the queue
+  static constexpr std::size_t kBytes = 256_KiB;  // more pieces than fit the queue
 
   void SetUp() override {
     queue_ = Engine::make({.num_threads = 2, .num_pieces = kNumPieces, .piece_bytes = kPiece});

@@ -7,7 +7,6 @@
 #include "headwater/device/host/worker.h"
 #include "headwater/memory/staged_copy.h"
 
-#include <exception>
 #include <functional>
 #include <span>
 #include <string>
@@ -44,11 +43,11 @@ class DiskPool::Lane {
   disk::IoTicket enqueue(Job job) {
     auto completion = std::make_shared<disk::Completion>(1);
     worker_.enqueue([this, completion, job = std::move(job)] {
-      std::exception_ptr failure;
+      std::optional<DiskFailure> failure;
       try {
         job(copy_);
       } catch (...) {
-        failure = std::current_exception();
+        failure = current_failure();
       }
       completion->finish_piece(std::move(failure));
     });

@@ -4,7 +4,7 @@
 
 namespace headwater::disk {
 
-void Completion::finish_piece(std::exception_ptr failure) {
+void Completion::finish_piece(std::optional<DiskFailure> failure) {
   const MutexLock lock(mutex_);
   if (!failure_) {
     failure_ = std::move(failure);
@@ -25,7 +25,7 @@ void Completion::wait() const {
     changed_.wait(mutex_);
   }
   if (failure_) {
-    std::rethrow_exception(failure_);
+    throw_failure(*failure_);
   }
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
 #include "headwater/base/mutex.h"
+#include "headwater/device/disk/disk_error.h"
 
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace headwater::disk {
@@ -16,8 +17,8 @@ class Completion {
   /// Done after as many calls of finish_piece().
   explicit Completion(std::size_t num_pieces) : pieces_left_(num_pieces) {}
 
-  /// Null for success. The first failure is kept.
-  void finish_piece(std::exception_ptr failure) HEADWATER_EXCLUDES(mutex_);
+  /// The first failure is kept.
+  void finish_piece(std::optional<DiskFailure> failure) HEADWATER_EXCLUDES(mutex_);
 
   bool done() const HEADWATER_EXCLUDES(mutex_);
   /// Blocks until done; throws the failure, if any.
@@ -28,7 +29,7 @@ class Completion {
   mutable Mutex mutex_;
   mutable std::condition_variable_any changed_;
   std::size_t pieces_left_ HEADWATER_GUARDED_BY(mutex_);
-  std::exception_ptr failure_ HEADWATER_GUARDED_BY(mutex_);
+  std::optional<DiskFailure> failure_ HEADWATER_GUARDED_BY(mutex_);
 };
 
 /// Copyable handle to the end of a request; empty means "long past". The request's bytes must stay

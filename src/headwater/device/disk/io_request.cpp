@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace headwater::disk {
 namespace {
@@ -19,22 +20,22 @@ std::string place_of(const IoPiece& piece) {
   return format_bytes(piece.bytes.size()) + " at offset " + std::to_string(piece.offset) + " bytes";
 }
 
-std::exception_ptr failure_of(const IoPiece& piece, int error) {
+DiskFailure failure_of(const IoPiece& piece, int error) {
   const std::string values = place_of(piece) + ", " + std::generic_category().message(error);
   if (error == ENOSPC || error == EDQUOT) {
-    return std::make_exception_ptr(
-        DiskFull("Disk is full. Free space on it or lower the disk budget: writing " + values));
+    return {.kind = DiskFailure::Kind::kFull,
+            .text = "Disk is full. Free space on it or lower the disk budget: writing " + values};
   }
   const std::string verb = piece.kind == IoKind::kRead ? "read" : "write";
-  return std::make_exception_ptr(
-      DiskError("Disk " + verb + " failed. Check the disk behind the disk folder: " + values));
+  return {.text = "Disk " + verb + " failed. Check the disk behind the disk folder: " + values};
 }
 
-std::exception_ptr truncation_of(const IoPiece& piece) {
-  return std::make_exception_ptr(DiskTruncated(
-      "Store file ends too early. Something has cut it off; keep other programs away from it: "
-      "reading " +
-      place_of(piece)));
+DiskFailure truncation_of(const IoPiece& piece) {
+  return {.kind = DiskFailure::Kind::kTruncated,
+          .text =
+              "Store file ends too early. Something has cut it off; keep other programs away from "
+              "it: reading " +
+              place_of(piece)};
 }
 
 void check_aligned(const IoRequest& request) {
@@ -82,7 +83,7 @@ PieceState settle(IoPiece& piece, std::ptrdiff_t answer) {
   if (answer == -EINTR || answer == -EAGAIN || answer == -ECANCELED) {
     return PieceState::kUnfinished;
   }
-  std::exception_ptr failure;
+  std::optional<DiskFailure> failure;
   if (answer < 0) {
     failure = failure_of(piece, static_cast<int>(-answer));
   } else if (answer == 0 && !piece.bytes.empty()) {
