@@ -62,6 +62,19 @@ TEST_F(DiskPoolTest, ABlockGivesItsBytesBackWhenDestroyed) {
   EXPECT_EQ(rig_.budget.used(), 0U);
 }
 
+TEST_F(DiskPoolTest, ExtentsWithoutBlocksGoBackToTheFileSystem) {
+  {
+    std::vector<DiskBlock> blocks;
+    for (int i = 0; i < 4; ++i) {
+      blocks.push_back(pool_.try_allocate(1_MiB));
+    }
+    EXPECT_EQ(rig_.file.allocated_bytes(), 4_MiB);
+  }
+  pool_.trim();
+  EXPECT_EQ(rig_.file.allocated_bytes(), 0U);
+  EXPECT_EQ(rig_.budget.used(), 0U);
+}
+
 TEST_F(DiskPoolTest, MovingABlockHandsItOver) {
   DiskBlock first = pool_.try_allocate(64);
   const std::size_t offset = first.offset();

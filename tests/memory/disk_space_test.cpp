@@ -60,12 +60,15 @@ TEST_F(DiskSpaceTest, TheRestOfTheBudgetBecomesASmallerExtent) {
   EXPECT_EQ(space_.extent_bytes_held(), 1_MiB + 512_KiB);
 }
 
-TEST_F(DiskSpaceTest, OneUntouchedExtentIsKeptAndOthersGoBack) {
+TEST_F(DiskSpaceTest, UntouchedExtentsButOneAreASurplusThatCanBeShed) {
   const std::size_t first = space_.try_take(1_MiB).value();
   const std::size_t second = space_.try_take(1_MiB).value();
   space_.give_back(first, 1_MiB);
-  EXPECT_EQ(rig_.file.allocated_bytes(), 2_MiB);
+  EXPECT_FALSE(space_.has_surplus());
   space_.give_back(second, 1_MiB);
+  EXPECT_TRUE(space_.has_surplus());
+  EXPECT_EQ(rig_.file.allocated_bytes(), 2_MiB);
+  space_.shed();
   EXPECT_EQ(rig_.file.allocated_bytes(), 1_MiB);
   EXPECT_EQ(rig_.budget.used(), 1_MiB);
   space_.check_invariants();
@@ -123,6 +126,18 @@ TEST_F(DiskSpaceTest, WithoutRoomForAnExtentTheExactSizeIsTried) {
   space.check_invariants();
 }
 
+TEST_F(DiskSpaceTest, WhatOthersAreReturningIsWaitedForBeforeARequestIsRefused) {
+  std::vector<std::jthread> threads;
+  for (std::size_t thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 50; ++i) {
+        space_.give_back(space_.try_take(7_MiB).value(), 7_MiB);
+        space_.shed();
+      }
+    });
+  }
+}
+
 TEST_F(DiskSpaceTest, ThreadsGetRangesOfTheirOwn) {
   {
     std::vector<std::jthread> threads;
@@ -132,6 +147,7 @@ TEST_F(DiskSpaceTest, ThreadsGetRangesOfTheirOwn) {
           const std::size_t offset = space_.try_take(i * 10'000).value();
           space_.check_invariants();
           space_.give_back(offset, i * 10'000);
+          space_.shed();
         }
       });
     }

@@ -118,8 +118,10 @@ class DiskPoolStressTest : public testing::TestWithParam<unsigned> {
       block_bytes += std::max<std::size_t>((entry.block.bytes() + unit - 1) / unit, 1) * unit;
     }
     ASSERT_EQ(pool_.block_bytes(), block_bytes);
-    ASSERT_EQ(pool_.extent_bytes_held(), rig_.file.allocated_bytes());
-    ASSERT_EQ(pool_.extent_bytes_held(), rig_.budget.used());
+    // In this order: the pool may be returning extents, which leave its list first.
+    const std::size_t allocated_bytes = rig_.file.allocated_bytes();
+    ASSERT_LE(pool_.extent_bytes_held(), allocated_bytes);
+    ASSERT_LE(allocated_bytes, kLimit);
     ASSERT_LE(rig_.budget.used(), kLimit);
   }
 

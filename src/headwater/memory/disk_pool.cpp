@@ -4,7 +4,6 @@
 #include "headwater/base/check.h"
 #include "headwater/device/disk/completion.h"
 #include "headwater/device/disk/disk_error.h"
-#include "headwater/device/host/worker.h"
 #include "headwater/memory/staged_copy.h"
 
 #include <functional>
@@ -135,7 +134,7 @@ void DiskPool::give_back(std::size_t offset) noexcept {
     unused_bytes = drop_if_unused(offset);
   }
   if (unused_bytes) {
-    space_.give_back(offset, *unused_bytes);
+    give_back_space(offset, *unused_bytes);
   }
 }
 
@@ -172,7 +171,7 @@ void DiskPool::end_transfer(std::size_t offset, std::optional<std::uint64_t> che
     unused_bytes = drop_if_unused(offset);
   }
   if (unused_bytes) {
-    space_.give_back(offset, *unused_bytes);
+    give_back_space(offset, *unused_bytes);
   }
 }
 
@@ -184,6 +183,13 @@ std::optional<std::size_t> DiskPool::drop_if_unused(std::size_t offset) {
   const std::size_t bytes = record->second.bytes;
   records_.erase(record);
   return bytes;
+}
+
+void DiskPool::give_back_space(std::size_t offset, std::size_t bytes) {
+  space_.give_back(offset, bytes);
+  if (space_.has_surplus()) {
+    sweeper_.enqueue([this] { space_.shed(); });
+  }
 }
 
 void DiskPool::check_invariants() const {

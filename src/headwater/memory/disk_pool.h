@@ -3,6 +3,7 @@
 #include "headwater/base/mutex.h"
 #include "headwater/device/disk/io_queue.h"
 #include "headwater/device/disk/store_file.h"
+#include "headwater/device/host/worker.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/disk_block.h"
 #include "headwater/memory/disk_space.h"
@@ -27,7 +28,8 @@ struct DiskPoolOptions {
 /// outlives its blocks and transfers; its destructor ends the transfers under way.
 ///
 /// Threads of its own prepare and check the bytes, apart for each direction, so that reads, which a
-/// training waits for, do not queue behind writes.
+/// training waits for, do not queue behind writes. Another returns extents without blocks to the
+/// file system.
 class DiskPool {
  public:
   DiskPool(disk::StoreFile& file, disk::IoQueue& queue, Budget& budget, DiskPoolOptions options);
@@ -65,6 +67,7 @@ class DiskPool {
   void end_transfer(std::size_t offset, std::optional<std::uint64_t> checksum) noexcept
       HEADWATER_EXCLUDES(mutex_);
   std::optional<std::size_t> drop_if_unused(std::size_t offset) HEADWATER_REQUIRES(mutex_);
+  void give_back_space(std::size_t offset, std::size_t bytes);
 
   // self-synchronised
   const Log& log_;
@@ -73,7 +76,8 @@ class DiskPool {
   // guarded by mutex_
   mutable Mutex mutex_;
   std::unordered_map<std::size_t, Record> records_ HEADWATER_GUARDED_BY(mutex_);  // by offset
-  // last: their threads end while the rest still lives
+  // last, in this order: their threads end, lanes first, while the rest still lives
+  host::Worker sweeper_;  // returns space to the file system
   std::vector<std::unique_ptr<Lane>> readers_;
   std::vector<std::unique_ptr<Lane>> writers_;
 };

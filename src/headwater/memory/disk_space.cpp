@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace headwater {
 namespace {
@@ -34,7 +33,7 @@ std::optional<std::size_t> DiskSpace::try_take(std::size_t bytes) {
     offset = take_from_new_extent(rounded(bytes));
   }
   if (!offset) {
-    // Untouched extents, each too small for the request, may be what fills the budget.
+    // Untouched extents, each too small for the request, or on their way out, may fill the budget.
     trim();
     offset = take_from_new_extent(rounded(bytes));
   }
@@ -42,11 +41,25 @@ std::optional<std::size_t> DiskSpace::try_take(std::size_t bytes) {
 }
 
 void DiskSpace::give_back(std::size_t offset, std::size_t bytes) {
-  {
-    const MutexLock lock(mutex_);
-    extents_.give_back(offset, rounded(bytes));
-  }
+  const MutexLock lock(mutex_);
+  extents_.give_back(offset, rounded(bytes));
+}
+
+bool DiskSpace::has_surplus() const {
+  const MutexLock lock(mutex_);
+  return extents_.num_untouched() > kNumKept;
+}
+
+void DiskSpace::shed() {
   keep_untouched(kNumKept);
+}
+
+void DiskSpace::trim() {
+  keep_untouched(0);
+  const MutexLock lock(mutex_);
+  while (leaving_bytes_ > 0) {
+    left_.wait(mutex_);
+  }
 }
 
 std::size_t DiskSpace::extent_bytes_held() const {
@@ -101,17 +114,23 @@ std::optional<disk::Extent> DiskSpace::try_make_extent(std::size_t bytes) {
 
 // An extent's addresses and charge come free last, when its space is back at the file system.
 void DiskSpace::keep_untouched(std::size_t num_kept) {
-  std::vector<disk::Extent> removed;
-  {
-    const MutexLock lock(mutex_);
-    removed = extents_.remove_untouched(num_kept);
-  }
-  for (const disk::Extent& extent : removed) {
+  for (const disk::Extent& extent : unlist_untouched(num_kept)) {
     file_.free(extent);
     const MutexLock lock(mutex_);
     addresses_.give_back(extent.offset, extent.bytes);
     charges_.erase(extent.offset);
+    leaving_bytes_ -= extent.bytes;
+    left_.notify_all();
   }
+}
+
+std::vector<disk::Extent> DiskSpace::unlist_untouched(std::size_t num_kept) {
+  const MutexLock lock(mutex_);
+  std::vector<disk::Extent> extents = extents_.remove_untouched(num_kept);
+  for (const disk::Extent& extent : extents) {
+    leaving_bytes_ += extent.bytes;
+  }
+  return extents;
 }
 
 std::optional<std::size_t> DiskSpace::take_addresses(std::size_t bytes) {
@@ -138,8 +157,8 @@ void DiskSpace::check_invariants() const {
   for (const auto& [offset, charge] : charges_) {
     charged_bytes += charge.bytes();
   }
-  // An extent on its way in or out is charged, and has its addresses, while it is not listed.
-  HEADWATER_CHECK_LE(extents_.bytes(), charged_bytes);
+  HEADWATER_CHECK_EQ(charged_bytes, extents_.bytes() + leaving_bytes_);
+  // An extent on its way in has its addresses and is charged before it is listed.
   HEADWATER_CHECK_LE(charged_bytes, kMaxFileBytes - addresses_.free_bytes());
   HEADWATER_CHECK_LE(charged_bytes, budget_.used());
 }
