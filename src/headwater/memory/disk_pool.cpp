@@ -103,7 +103,7 @@ DiskTransfer DiskPool::write(DiskBlock& block, const void* source, std::size_t b
   const std::size_t offset = block.offset();
   const std::span from(static_cast<const std::byte*>(source), bytes);
   begin_write(offset, bytes);
-  Lane& lane = *writers_[next_lane_++ % writers_.size()];
+  Lane& lane = *writers_[next_writer_++ % writers_.size()];
   const disk::IoTicket ticket = lane.enqueue([this, offset, from](StagedCopy& copy) {
     Ending ending(*this, offset, std::nullopt);
     ending.checksum = copy.write(offset, from);
@@ -116,7 +116,7 @@ DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t by
   const std::size_t offset = block.offset();
   const std::span to(static_cast<std::byte*>(target), bytes);
   const std::uint64_t written = begin_read(offset, bytes);
-  Lane& lane = *readers_[next_lane_++ % readers_.size()];
+  Lane& lane = *readers_[next_reader_++ % readers_.size()];
   const disk::IoTicket ticket = lane.enqueue([this, offset, to, written](StagedCopy& copy) {
     const Ending ending(*this, offset, written);
     if (copy.read(offset, to) != written) {

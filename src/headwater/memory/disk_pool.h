@@ -72,7 +72,8 @@ class DiskPool {
   // self-synchronised
   const Log& log_;
   DiskSpace space_;
-  std::atomic<std::size_t> next_lane_{0};
+  std::atomic<std::size_t> next_reader_{0};
+  std::atomic<std::size_t> next_writer_{0};
   // guarded by mutex_
   mutable Mutex mutex_;
   std::unordered_map<std::size_t, Record> records_ HEADWATER_GUARDED_BY(mutex_);  // by offset
