@@ -28,6 +28,7 @@ IMPURE = {"device", "memory"}
 # Headers of others, and the only places that may include them.
 FOREIGN = {
     r"cuda|cudnn|cublas|nvml": (),  # the driver is declared by hand and loaded at run time
+    r"liburing": ("src/headwater/device/disk",),
     r"torch/csrc/(utils|autograd/python|Exceptions|Dynamic|Storage|THP|jit/python)": (
         "python/src",
     ),

@@ -27,6 +27,7 @@ fi
 need libgtest-dev have_header gtest/gtest.h
 need libgmock-dev have_header gmock/gmock.h
 need libbenchmark-dev have_header benchmark/benchmark.h
+need liburing-dev have_header liburing.h
 if [[ $goal == check ]]; then
   need clang command -v clang++
   need clang-tidy command -v clang-tidy
