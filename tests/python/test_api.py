@@ -179,7 +179,7 @@ def test_hold_does_nothing_while_off_and_refuses_other_things() -> None:
 
 def test_nothing_of_torch_stays_changed_after_disable(device: str) -> None:
     def looked_at() -> list[object]:
-        owners = [torch.Tensor, torch.UntypedStorage, torch._C.PyTorchFileWriter, threading.Thread]
+        owners = [torch.Tensor, torch.UntypedStorage, torch._C.PyTorchFileWriter, threading]
         return [dict(vars(owner)) for owner in owners] + [torch._C._to_dlpack, torch.to_dlpack]
 
     before = looked_at()
