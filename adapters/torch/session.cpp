@@ -68,12 +68,6 @@ Session::Session(const SessionOptions& options) {
   core.min_tensor_bytes = options.min_tensor_bytes;
   core.log_level = options.log_level;
   state_ = std::make_shared<adapter::SessionState>(core, device);
-  const std::size_t total = state_->runtime().device().info().total_bytes;
-  if (options.budget > total) {
-    throw InvalidArgument("Budget exceeds the device's memory: budget " +
-                          format_bytes(options.budget) + ", device " + format_bytes(total) + " (" +
-                          device.str() + ")");
-  }
   adapter::start_intercepting(state_);
 }
 

@@ -13,8 +13,8 @@ Budget = int | float | str
 Size = int | str
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
-MINIMUM = 0  # how the compiled module spells budget="minimum"
-WHOLE_HOST = 0  # how it spells an unlimited host_budget
+MINIMUM = None  # how the compiled module spells budget="minimum"
+WHOLE_HOST = None  # how it spells an unlimited host_budget
 _AUTO_SHARE = 0.9
 _LARGEST = 2**63
 _UNITS = {
@@ -94,7 +94,7 @@ def parse_size(value: Size, name: str = "size") -> int:
 
 def parse_budget(
     value: Budget, device: str, total_bytes: int, free_bytes: Callable[[], int]
-) -> int:
+) -> int | None:
     """Reads a budget for a device and returns its bytes, or MINIMUM.
 
     ``free_bytes`` is asked only for "auto".

@@ -220,7 +220,7 @@ def _change_torch(device: str) -> ExitStack:
         return changes.pop_all()
 
 
-def _budget_bytes(budget: Budget, device: str) -> int:
+def _budget_bytes(budget: Budget, device: str) -> int | None:
     total = _extension().device_total_bytes(device)
     return parse_budget(budget, device, total, lambda: free_bytes(device))
 

@@ -95,18 +95,18 @@ py::dict stats() {
   return d;
 }
 
-void enable(std::size_t budget,
+void enable(std::optional<std::size_t> budget,
             const std::string& device,
-            std::size_t host_budget,
+            std::optional<std::size_t> host_budget,
             std::size_t min_tensor_bytes,
             const std::string& log_level) {
   if (session()) {
     throw Error("Headwater is enabled already. Call headwater.disable() first.");
   }
   SessionOptions options;
-  options.budget = budget;
+  options.budget = budget.value_or(Options::kMinimum);
   options.device = device;
-  options.host_budget = host_budget == 0 ? Options::kUnlimited : host_budget;
+  options.host_budget = host_budget.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
   options.log_level = parse_log_level(log_level);
   std::unique_ptr<Session> opened;
@@ -164,10 +164,10 @@ void bind_session(py::module_& m) {
         py::arg("log_level"));
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
-  m.def("set_budget", [](std::size_t bytes) {
+  m.def("set_budget", [](std::optional<std::size_t> budget) {
     Session& open = open_session();
     const py::gil_scoped_release no_gil;
-    open.set_budget(bytes);
+    open.set_budget(budget.value_or(Options::kMinimum));
   });
   m.def("stats", &stats);
   m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });

@@ -17,7 +17,7 @@ from headwater.options import (
 GIB = 2**30
 
 
-def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int:
+def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int | None:
     return parse_budget(value, "cpu", total, lambda: free)  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int
         ("auto", 9 * GIB),
     ],
 )
-def test_a_budget_is_bytes_a_size_a_fraction_or_a_word(value: object, expected: int) -> None:
+def test_a_budget_is_bytes_a_size_a_fraction_or_a_word(value: object, expected: int | None) -> None:
     assert budget_of(value) == expected
 
 
