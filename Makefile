@@ -122,6 +122,11 @@ cpp-example: $(BUILD)/prefix
 $(BUILD)/prefix:
 	cmake --install $(BUILD) --prefix $@ --component cpp >/dev/null
 
+# For .ci/run: the folder depends on the variables.
+.PHONY: results-folder
+results-folder:
+	@echo $(RESULTS)
+
 conformance: build package ## all of PyTorch's op samples at the smallest budget
 	@rm -rf $(RESULTS)/conformance
 	@$(TALLY) run $(RESULTS)/conformance op-samples -- $(MAKE) op-samples
