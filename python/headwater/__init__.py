@@ -27,6 +27,9 @@ except ModuleNotFoundError:
 if not disabled_by_environment():
     check_versions(torch.__version__, _built_for)
     import headwater._C as _C  # noqa: F401  a broken build shows here, not in enable()
+    from headwater import processes
+
+    processes.install()
 
 from headwater.errors import OutOfMemory  # noqa: E402
 from headwater.session import (  # noqa: E402

@@ -180,6 +180,7 @@ void bind_session(py::module_& m) {
   m.def("device_total_bytes", &Session::device_total_bytes);
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
+  m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);
   m.def("after_fork", &after_fork);
