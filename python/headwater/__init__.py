@@ -12,7 +12,9 @@ from __future__ import annotations
 try:
     import torch
 except ModuleNotFoundError as missing:
-    raise ImportError("Headwater needs PyTorch 2.11 to 2.15: it is not installed") from missing
+    raise ImportError(
+        "Headwater needs PyTorch, which is not installed. Install it: supported 2.11 to 2.15"
+    ) from missing
 
 from headwater.options import disabled_by_environment
 from headwater.versions import check_versions

@@ -197,6 +197,14 @@ def test_the_environment_gives_the_options() -> None:
     assert result.stdout.strip() == str(3 * 2**20), result.stderr
 
 
+def test_a_bad_variable_is_named_by_its_error() -> None:
+    code = "import headwater; headwater.enable(device='cpu')"
+    for variable in ("HEADWATER_BUDGET", "HEADWATER_HOST_BUDGET", "HEADWATER_LOG"):
+        result = in_a_new_process(code, **{variable: "lots"})
+        assert variable in result.stderr
+        assert result.stderr.rstrip().endswith("got 'lots'")
+
+
 def test_headwater_disable_turns_everything_off() -> None:
     code = (
         "import headwater, torch\n"

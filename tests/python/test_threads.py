@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import cProfile
 import queue
 import sys
@@ -275,6 +276,23 @@ def test_sessions_may_change_while_other_threads_hold_tensors() -> None:
     stop.set()
     for worker in workers:
         worker.join()
+
+
+def test_the_budget_may_change_while_another_thread_changes_sessions() -> None:
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(RuntimeError):  # not enabled at this moment
+                headwater.set_budget("1MiB")
+
+    worker = threading.Thread(target=change)
+    worker.start()
+    for _ in range(50):
+        with headwater.budget("minimum", device="cpu"):
+            headwater.set_budget("2MiB")
+    stop.set()
+    worker.join()
 
 
 def test_a_profiler_goes_on_when_headwater_is_enabled() -> None:
