@@ -53,10 +53,13 @@ demo: package ## train three networks at 100, 50 and 25 % of their peak
 # --- environment ----------------------------------------------------------------------------------
 
 ifneq ($(SETUP),none)
-$(ready): requirements/build.txt requirements/test.txt requirements/torch.txt
+constraints := $(wildcard requirements/constraints.txt requirements/constraints-$(TORCH_VERSION).txt)
+
+$(ready): requirements/build.txt requirements/test.txt $(constraints)
 	tools/install_packages.sh $(PYTHON) build
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q $(PIP_ARGS) torch==$(TORCH_VERSION) $(addprefix -r ,$^)
+	$(PY) -m pip install -q $(PIP_ARGS) torch==$(TORCH_VERSION) $(addprefix -c ,$(constraints)) \
+	  -r requirements/build.txt -r requirements/test.txt
 	touch $@
 
 $(ready_to_lint): requirements/lint.txt | $(ready)
@@ -121,6 +124,11 @@ cpp-example: $(BUILD)/prefix
 .PHONY: $(BUILD)/prefix
 $(BUILD)/prefix:
 	cmake --install $(BUILD) --prefix $@ --component cpp >/dev/null
+
+# For .ci/run: the folder depends on the variables.
+.PHONY: results-folder
+results-folder:
+	@echo $(RESULTS)
 
 conformance: build package ## all of PyTorch's op samples at the smallest budget
 	@rm -rf $(RESULTS)/conformance

@@ -1,3 +1,6 @@
+#include "direct_op.h"
+#include "direct_ops.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_adaptive_avg_pool2d_backward_ops.h>
 #include <ATen/ops/_adaptive_avg_pool2d_ops.h>
@@ -49,9 +52,6 @@
 #include <ATen/ops/tanh_backward_ops.h>
 #include <ATen/ops/tanh_ops.h>
 #include <ATen/ops/threshold_backward_ops.h>
-
-#include "direct_op.h"
-#include "direct_ops.h"
 
 namespace headwater::adapter {
 namespace {

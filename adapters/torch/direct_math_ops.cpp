@@ -1,3 +1,6 @@
+#include "direct_op.h"
+#include "direct_ops.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_foreach_add_ops.h>
 #include <ATen/ops/_foreach_addcdiv_ops.h>
@@ -70,9 +73,6 @@
 #include <ATen/ops/unsafe_split_ops.h>
 #include <ATen/ops/where_ops.h>
 #include <ATen/ops/zero_ops.h>
-
-#include "direct_op.h"
-#include "direct_ops.h"
 
 namespace headwater::adapter {
 namespace {

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <ATen/core/IListRef_inl.h>
-#include <ATen/core/List_inl.h>
-#include <ATen/core/boxing/impl/boxing.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/library.h>
-
 #include "dispatch_key.h"
 #include "interceptor.h"
 #include "op_key.h"
 #include "op_scope.h"
 #include "session_state.h"
 #include "session_switch.h"
+
+#include <ATen/core/IListRef_inl.h>
+#include <ATen/core/List_inl.h>
+#include <ATen/core/boxing/impl/boxing.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
 #include <string>
 #include <tuple>
 #include <vector>

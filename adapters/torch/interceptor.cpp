@@ -1,9 +1,5 @@
 #include "interceptor.h"
 
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/PyInterpreterHooks.h>
-#include <torch/library.h>
-
 #include "cache_lock.h"
 #include "direct_ops.h"
 #include "dispatch_key.h"
@@ -12,6 +8,11 @@
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "session_switch.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/PyInterpreterHooks.h>
+#include <torch/library.h>
+
 #include <optional>
 #include <utility>
 

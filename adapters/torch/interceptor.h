@@ -1,9 +1,10 @@
 #pragma once
 
+#include "op_traits.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-#include "op_traits.h"
 #include <memory>
 
 namespace headwater::adapter {

@@ -1,10 +1,11 @@
 #include "list_ops.h"
 
-#include <ATen/core/List.h>
-
 #include "interceptor.h"
 #include "session_state.h"
 #include "tensor_walk.h"
+
+#include <ATen/core/List.h>
+
 #include <algorithm>
 #include <unordered_set>
 #include <utility>

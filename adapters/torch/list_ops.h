@@ -1,9 +1,9 @@
 #pragma once
 
+#include "op_traits.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
-
-#include "op_traits.h"
 
 namespace headwater::adapter {
 

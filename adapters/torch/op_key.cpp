@@ -1,6 +1,7 @@
 #include "op_key.h"
 
 #include "tensor_walk.h"
+
 #include <bit>
 #include <functional>
 #include <string>

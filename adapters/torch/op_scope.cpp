@@ -4,6 +4,7 @@
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "tensor_walk.h"
+
 #include <algorithm>
 #include <unordered_set>
 #include <utility>

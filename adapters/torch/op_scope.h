@@ -1,14 +1,14 @@
 #pragma once
 
 #include "headwater/offload/conductor.h"
+#include "op_traits.h"
+#include "tensor_walk.h"
+#include "working_sets.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
-#include "op_traits.h"
-#include "tensor_walk.h"
-#include "working_sets.h"
 #include <cstddef>
 #include <optional>
 #include <vector>

@@ -1,4 +1,9 @@
+#include "cache_lock.h"
 #include "headwater/torch.h"
+#include "interceptor.h"
+#include "out_of_memory.h"
+#include "session_state.h"
+#include "session_switch.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
@@ -6,11 +11,6 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/graph_task.h>
 
-#include "cache_lock.h"
-#include "interceptor.h"
-#include "out_of_memory.h"
-#include "session_state.h"
-#include "session_switch.h"
 #include <utility>
 
 namespace headwater {
@@ -68,12 +68,6 @@ Session::Session(const SessionOptions& options) {
   core.min_tensor_bytes = options.min_tensor_bytes;
   core.log_level = options.log_level;
   state_ = std::make_shared<adapter::SessionState>(core, device);
-  const std::size_t total = state_->runtime().device().info().total_bytes;
-  if (options.budget > total) {
-    throw InvalidArgument("Budget exceeds the device's memory: budget " +
-                          format_bytes(options.budget) + ", device " + format_bytes(total) + " (" +
-                          device.str() + ")");
-  }
   adapter::start_intercepting(state_);
 }
 

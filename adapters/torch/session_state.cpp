@@ -1,13 +1,13 @@
 #include "session_state.h"
 
+#include "cache_lock.h"
 #include "headwater/device/cuda/cuda_device.h"
 #include "headwater/device/cuda/pinned_memory.h"
 #include "headwater/device/host/host_device.h"
 #include "headwater/device/host/pageable_memory.h"
-
-#include "cache_lock.h"
 #include "op_scope.h"
 #include "tensor_walk.h"
+
 #include <chrono>
 #include <thread>
 #include <utility>

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "charging_allocator.h"
 #include "headwater/runtime/runtime.h"
 #include "headwater/torch.h"
-
-#include "charging_allocator.h"
 #include "op_traits.h"
 #include "pending_work.h"
 #include "storage_book.h"
 #include "tensor_walk.h"
 #include "torch_memory.h"
 #include "working_sets.h"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
 #include "session_switch.h"
 
 #include "headwater/base/error.h"
-
 #include "session_state.h"
+
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -13,17 +13,27 @@ namespace {
 // A dispatcher fallback is a plain function: what it works on has to be reachable from here.
 std::atomic<SessionState*> active{nullptr};
 std::atomic<std::int64_t> num_running{0};  // operators between enter() and leave()
-std::atomic<bool> switching{false};        // somebody stands still
+std::atomic<unsigned> gate{0};             // why operators may not run now: kSwitching, kEnding
 thread_local int running_here = 0;         // the part of num_running on this thread
+thread_local bool ends_process = false;    // this thread has held the others back
 Mutex switch_mutex;                        // held by whoever stands still
+Mutex end_mutex;                           // held for good by the thread that ends the process
 std::shared_ptr<SessionState> session_in_use HEADWATER_GUARDED_BY(switch_mutex);
 // Deleters of the last session may still be returning from its mutex.
 std::shared_ptr<SessionState> session_before HEADWATER_GUARDED_BY(switch_mutex);
 
+constexpr unsigned kSwitching = 1;  // somebody stands still
+constexpr unsigned kEnding = 2;     // the process is about to exit
+
 void leave() {
   --running_here;
-  if (num_running.fetch_sub(1) == 1 && switching.load()) {
+  const bool was_last = num_running.fetch_sub(1) == 1;
+  const unsigned closed = gate.load();
+  if (was_last && closed != 0) {
     num_running.notify_all();
+  }
+  if ((closed & kEnding) != 0 && running_here == 0 && !ends_process) {
+    const MutexLock for_good(end_mutex);
   }
 }
 
@@ -31,7 +41,8 @@ void leave() {
 bool try_enter() {
   ++running_here;
   num_running.fetch_add(1);
-  if (!switching.load()) {
+  const unsigned closed = gate.load();
+  if (closed == 0 || (closed == kEnding && (ends_process || running_here > 1))) {
     return true;
   }
   leave();
@@ -65,14 +76,14 @@ StandStill::StandStill() {
     throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
   }
   switch_mutex.lock();
-  switching.store(true);
+  gate.fetch_or(kSwitching);
   for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
     num_running.wait(running);
   }
 }
 
 StandStill::~StandStill() {
-  switching.store(false);
+  gate.fetch_and(~kSwitching);
   switch_mutex.unlock();
 }
 
@@ -88,6 +99,13 @@ void StandStill::switch_to(std::shared_ptr<SessionState> session) {
   }
   session_in_use = std::move(session);
   active.store(session_in_use.get());
+}
+
+void hold_back_other_threads() {
+  if (end_mutex.try_lock()) {
+    ends_process = true;
+    gate.fetch_or(kEnding);
+  }
 }
 
 }  // namespace headwater::adapter

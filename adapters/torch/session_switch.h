@@ -30,6 +30,11 @@ class RunningOp {
   bool ended_ = false;
 };
 
+/// Lets no other thread begin an operator, nor return from one, until the process has exited. A
+/// thread that returns to an interpreter on its way out is ended inside PyTorch's functions, which
+/// takes the process down. The calling thread goes on as before. Cannot be taken back.
+void hold_back_other_threads();
+
 /// While this lives no operator runs on any attached thread, and the session may be switched.
 class StandStill {
  public:

@@ -1,11 +1,11 @@
 #include "storage_book.h"
 
+#include "cache_lock.h"
+#include "charging_allocator.h"
 #include "headwater/base/check.h"
 
 #include <c10/core/CPUAllocator.h>
 
-#include "cache_lock.h"
-#include "charging_allocator.h"
 #include <algorithm>
 #include <atomic>
 #include <string>

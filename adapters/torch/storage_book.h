@@ -2,10 +2,10 @@
 
 #include "headwater/offload/move_listener.h"
 #include "headwater/offload/tensor_cache.h"
+#include "torch_memory.h"
 
 #include <c10/core/StorageImpl.h>
 
-#include "torch_memory.h"
 #include <cstddef>
 #include <unordered_map>
 #include <vector>

@@ -1,13 +1,14 @@
 #include "working_sets.h"
 
+#include "dispatch_key.h"
+#include "tensor_walk.h"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include "dispatch_key.h"
-#include "tensor_walk.h"
 #include <limits>
 #include <unordered_set>
 #include <utility>

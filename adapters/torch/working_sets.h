@@ -1,14 +1,14 @@
 #pragma once
 
 #include "headwater/base/mutex.h"
+#include "op_key.h"
+#include "op_traits.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/Device.h>
 #include <c10/util/ArrayRef.h>
 
-#include "op_key.h"
-#include "op_traits.h"
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

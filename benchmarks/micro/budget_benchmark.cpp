@@ -23,5 +23,3 @@ BENCHMARK(refuse);
 
 }  // namespace
 }  // namespace headwater
-
-BENCHMARK_MAIN();

@@ -44,5 +44,3 @@ BENCHMARK(replace_a_block)->Arg(100)->Arg(1000)->Arg(10000);
 
 }  // namespace
 }  // namespace headwater
-
-BENCHMARK_MAIN();

@@ -1,3 +1,4 @@
+#include "deep_network.h"
 #include "headwater/plan/loads.h"
 #include "headwater/plan/partition.h"
 #include "headwater/plan/plan_time.h"
@@ -5,8 +6,6 @@
 #include "headwater/trace/op_times.h"
 
 #include <benchmark/benchmark.h>
-
-#include "deep_network.h"
 
 namespace headwater {
 namespace {

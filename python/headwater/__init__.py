@@ -12,7 +12,9 @@ from __future__ import annotations
 try:
     import torch
 except ModuleNotFoundError as missing:
-    raise ImportError("Headwater needs PyTorch 2.11 to 2.15: it is not installed") from missing
+    raise ImportError(
+        "Headwater needs PyTorch, which is not installed. Install it: supported 2.11 to 2.15"
+    ) from missing
 
 from headwater.options import disabled_by_environment
 from headwater.versions import check_versions
@@ -27,6 +29,9 @@ except ModuleNotFoundError:
 if not disabled_by_environment():
     check_versions(torch.__version__, _built_for)
     import headwater._C as _C  # noqa: F401  a broken build shows here, not in enable()
+    from headwater import processes
+
+    processes.install()
 
 from headwater.errors import OutOfMemory  # noqa: E402
 from headwater.session import (  # noqa: E402

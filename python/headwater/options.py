@@ -7,14 +7,14 @@ import operator
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Budget = int | float | str
 Size = int | str
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
-MINIMUM = 0  # how the compiled module spells budget="minimum"
-WHOLE_HOST = 0  # how it spells an unlimited host_budget
+MINIMUM = None  # how the compiled module spells budget="minimum"
+WHOLE_HOST = None  # how it spells an unlimited host_budget
 _AUTO_SHARE = 0.9
 _LARGEST = 2**63
 _UNITS = {
@@ -41,25 +41,35 @@ class Options:
     host_budget: Size | None = None  # None: as much as the machine has
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
+    from_environment: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
     def gather(
         cls, arguments: Mapping[str, object], environment: Mapping[str, str] = os.environ
     ) -> Options:
         """Joins explicit arguments (None: not given) with the environment."""
-        chosen: dict[str, object] = {
-            field: environment[variable]
-            for field, variable in VARIABLES.items()
-            if environment.get(variable)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        found: dict[str, object] = {
+            name: environment[variable]
+            for name, variable in VARIABLES.items()
+            if environment.get(variable) and name not in given
         }
-        chosen.update({field: value for field, value in arguments.items() if value is not None})
-        return cls(**chosen)  # type: ignore[arg-type]
+        return cls(**given, **found, from_environment=frozenset(found))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         if self.log_level not in LOG_LEVELS:
             raise ValueError(
-                f"Unknown log level. Use one of {', '.join(LOG_LEVELS)}: got {self.log_level!r}"
+                f"Unknown {self.name('log_level')}. Use one of {', '.join(LOG_LEVELS)}: "
+                f"got {self.log_level!r}"
             )
+
+    def name(self, option: str) -> str:
+        """What errors call an option: its environment variable if that is where it came from.
+
+        >>> Options.gather({}, {"HEADWATER_BUDGET": "1GiB"}).name("budget")
+        'HEADWATER_BUDGET'
+        """
+        return VARIABLES[option] if option in self.from_environment else option
 
 
 VARIABLES = {
@@ -93,8 +103,12 @@ def parse_size(value: Size, name: str = "size") -> int:
 
 
 def parse_budget(
-    value: Budget, device: str, total_bytes: int, free_bytes: Callable[[], int]
-) -> int:
+    value: Budget,
+    device: str,
+    total_bytes: int,
+    free_bytes: Callable[[], int],
+    name: str = "budget",
+) -> int | None:
     """Reads a budget for a device and returns its bytes, or MINIMUM.
 
     ``free_bytes`` is asked only for "auto".
@@ -112,10 +126,10 @@ def parse_budget(
     if isinstance(value, float):
         return _parse_fraction(value, total_bytes)
     if isinstance(value, str):
-        read = _parse_text(value, "budget", _BUDGET_FORMS)
+        read = _parse_text(value, name, _BUDGET_FORMS)
     else:
-        read = _parse_int(value, "budget", _BUDGET_FORMS)
-    asked = _positive(read, value, "budget")
+        read = _parse_int(value, name, _BUDGET_FORMS)
+    asked = _positive(read, value, name)
     if asked > total_bytes:
         raise ValueError(
             "Budget is above the device's memory. Ask for less: "
@@ -166,6 +180,6 @@ def _parse_int(value: object, name: str, forms: str) -> int:
 def _positive(size: int, value: object, name: str) -> int:
     if not 0 < size < _LARGEST:
         raise ValueError(
-            f"The {name} must be at least 1 byte and less than 2**63 bytes: got {value!r}"
+            f"Cannot use {name}. Give at least 1 byte and less than 2**63 bytes: got {value!r}"
         )
     return size

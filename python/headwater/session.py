@@ -140,8 +140,9 @@ def set_budget(budget: Budget) -> None:
     """
     if disabled_by_environment():
         return
-    device = _running("set_budget").device
-    _extension().set_budget(_budget_bytes(budget, device))
+    with _lock:
+        device = _running("set_budget").device
+        _extension().set_budget(_budget_bytes(budget, device))
 
 
 def stats() -> Stats:
@@ -195,9 +196,9 @@ def _start(options: Options) -> _Session:
     device = find_device(options.device)
     host = WHOLE_HOST
     if options.host_budget is not None:
-        host = parse_size(options.host_budget, "host_budget")
-    floor = parse_size(options.min_tensor_bytes, "min_tensor_bytes")
-    budget_bytes = _budget_bytes(options.budget, device)
+        host = parse_size(options.host_budget, options.name("host_budget"))
+    floor = parse_size(options.min_tensor_bytes, options.name("min_tensor_bytes"))
+    budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))
     extension = _extension()
     extension.set_out_of_memory_type(OutOfMemory)
     extension.enable(budget_bytes, device, host, floor, options.log_level)
@@ -209,20 +210,19 @@ def _start(options: Options) -> _Session:
 
 
 def _change_torch(device: str) -> ExitStack:
-    from headwater import compiled, escapes, processes, steps, threads
+    from headwater import compiled, escapes, steps, threads
 
     with ExitStack() as changes:
         changes.callback(escapes.install(device))
         changes.callback(compiled.install())
         changes.callback(threads.install())
         changes.callback(steps.install())
-        processes.install()
         return changes.pop_all()
 
 
-def _budget_bytes(budget: Budget, device: str) -> int:
+def _budget_bytes(budget: Budget, device: str, name: str = "budget") -> int | None:
     total = _extension().device_total_bytes(device)
-    return parse_budget(budget, device, total, lambda: free_bytes(device))
+    return parse_budget(budget, device, total, lambda: free_bytes(device), name)
 
 
 def _running(caller: str) -> _Session:

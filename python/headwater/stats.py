@@ -13,7 +13,7 @@ class Stats:
     1024
     """
 
-    budget_bytes: int = 0  # the limit in force
+    budget_bytes: int = 0  # the limit in force; 0 for "minimum"
     resident_bytes: int = 0  # managed bytes on the device now
     peak_bytes: int = 0  # most managed bytes on the device at once
     managed_bytes: int = 0  # bytes of all managed tensors, on the device or not

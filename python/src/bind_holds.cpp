@@ -1,11 +1,12 @@
-#include <torch/csrc/Storage.h>
-#include <torch/csrc/autograd/python_variable.h>
-
 #include "bindings.h"
 #include "cache_lock.h"
 #include "interceptor.h"
 #include "session_state.h"
 #include "storage_book.h"
+
+#include <torch/csrc/Storage.h>
+#include <torch/csrc/autograd/python_variable.h>
+
 #include <memory>
 #include <utility>
 #include <vector>

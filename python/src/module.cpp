@@ -1,16 +1,16 @@
-#include "headwater/torch.h"
-
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/utils/pybind.h>
-
 #include "bindings.h"
 #include "cache_lock.h"
+#include "headwater/torch.h"
 #include "interceptor.h"
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "session_switch.h"
 #include "thread_attach.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,18 +98,18 @@ py::dict stats() {
   return d;
 }
 
-void enable(std::size_t budget,
+void enable(std::optional<std::size_t> budget,
             const std::string& device,
-            std::size_t host_budget,
+            std::optional<std::size_t> host_budget,
             std::size_t min_tensor_bytes,
             const std::string& log_level) {
   if (session()) {
     throw Error("Headwater is enabled already. Call headwater.disable() first.");
   }
   SessionOptions options;
-  options.budget = budget;
+  options.budget = budget.value_or(Options::kMinimum);
   options.device = device;
-  options.host_budget = host_budget == 0 ? Options::kUnlimited : host_budget;
+  options.host_budget = host_budget.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
   options.log_level = parse_log_level(log_level);
   std::unique_ptr<Session> opened;
@@ -167,10 +167,10 @@ void bind_session(py::module_& m) {
         py::arg("log_level"));
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
-  m.def("set_budget", [](std::size_t bytes) {
+  m.def("set_budget", [](std::optional<std::size_t> budget) {
     Session& open = open_session();
     const py::gil_scoped_release no_gil;
-    open.set_budget(bytes);
+    open.set_budget(budget.value_or(Options::kMinimum));
   });
   m.def("stats", &stats);
   m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });
@@ -183,6 +183,7 @@ void bind_session(py::module_& m) {
   m.def("device_total_bytes", &Session::device_total_bytes);
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
+  m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);
   m.def("after_fork", &after_fork);

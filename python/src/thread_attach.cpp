@@ -1,6 +1,7 @@
 #include "thread_attach.h"
 
 #include <Python.h>
+
 #include <atomic>
 
 namespace headwater::python {

@@ -17,9 +17,10 @@ TEST(OutOfMemoryTest, SaysWhatWasAskedAndWhichBudgetWouldDo) {
                                    .smallest_budget = 12_MiB,
                                    .note = {}});
   EXPECT_STREQ(error.what(),
-               "Out of memory: operator does not fit the budget: op aten::mm, working set 12 MiB "
-               "(12582912 bytes), budget 8 MiB (8388608 bytes), pinned by others 0 B, smallest "
-               "budget that would do 12 MiB (12582912 bytes). Raise the budget or release holds.");
+               "Out of memory: operator does not fit the budget. Raise the budget or release "
+               "holds: op aten::mm, working set 12 MiB (12582912 bytes), budget 8 MiB (8388608 "
+               "bytes), pinned by others 0 B, smallest budget that would do 12 MiB (12582912 "
+               "bytes)");
 }
 
 TEST(OutOfMemoryTest, OutsideAnOperatorNoneIsNamedAndANoteComesLast) {
@@ -30,10 +31,9 @@ TEST(OutOfMemoryTest, OutsideAnOperatorNoneIsNamedAndANoteComesLast) {
                                    .smallest_budget = 120,
                                    .note = "host limit reached"});
   EXPECT_STREQ(error.what(),
-               "Out of memory: request does not fit the budget: working set 100 B, budget 50 B, "
-               "pinned by others 20 B, smallest budget that would do 120 B, host limit reached. "
-               "Raise the budget or "
-               "release holds.");
+               "Out of memory: request does not fit the budget. Raise the budget or release holds: "
+               "working set 100 B, budget 50 B, pinned by others 20 B, smallest budget that would "
+               "do 120 B, host limit reached");
 }
 
 TEST(OutOfMemoryTest, CarriesItsNumbers) {

@@ -1,8 +1,7 @@
 #include "headwater/device/cuda/cuda_device.h"
 
-#include "headwater/device/cuda/pinned_memory.h"
-
 #include "conformance/device_suite.h"
+#include "headwater/device/cuda/pinned_memory.h"
 
 namespace headwater::conformance {
 namespace {

@@ -1,8 +1,7 @@
 #include "headwater/device/host/host_device.h"
 
-#include "headwater/device/host/pageable_memory.h"
-
 #include "conformance/device_suite.h"
+#include "headwater/device/host/pageable_memory.h"
 
 namespace headwater::conformance {
 namespace {

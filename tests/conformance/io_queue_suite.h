@@ -6,10 +6,10 @@
 #include "headwater/device/disk/disk_error.h"
 #include "headwater/device/disk/io_queue.h"
 #include "headwater/device/disk/store_file.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.h"
 #include <algorithm>
 #include <cstddef>
 #include <memory>

@@ -1,8 +1,7 @@
 #include "headwater/device/sim/sim_device.h"
 
-#include "headwater/device/sim/sim_host_memory.h"
-
 #include "conformance/device_suite.h"
+#include "headwater/device/sim/sim_host_memory.h"
 
 namespace headwater::conformance {
 namespace {

@@ -4,10 +4,10 @@
 #include "headwater/device/disk/disk_error.h"
 #include "headwater/device/disk/store_file.h"
 #include "headwater/device/disk/thread_queue.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.h"
 #include <algorithm>
 
 namespace headwater::support {

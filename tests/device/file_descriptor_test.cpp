@@ -1,8 +1,9 @@
 #include "headwater/device/disk/file_descriptor.h"
 
+#include "support/temporary_folder.h"
+
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.h"
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>

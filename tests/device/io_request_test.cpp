@@ -4,11 +4,11 @@
 #include "headwater/device/disk/aligned_bytes.h"
 #include "headwater/device/disk/disk_error.h"
 #include "headwater/device/disk/store_file.h"
+#include "support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/temporary_folder.h"
 #include <cerrno>
 #include <string>
 

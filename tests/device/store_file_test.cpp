@@ -2,12 +2,12 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
+#include "support/mounted_folder.h"
+#include "support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/mounted_folder.h"
-#include "support/temporary_folder.h"
 #include <csignal>
 #include <cstdint>
 #include <string>

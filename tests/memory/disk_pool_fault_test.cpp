@@ -1,12 +1,12 @@
 #include "headwater/base/bytes.h"
 #include "headwater/device/disk/disk_error.h"
 #include "headwater/memory/disk_pool.h"
+#include "support/disk_rig.h"
+#include "support/mounted_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/disk_rig.h"
-#include "support/mounted_folder.h"
 #include <string>
 #include <vector>
 

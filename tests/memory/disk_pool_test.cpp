@@ -2,10 +2,10 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
+#include "support/disk_rig.h"
 
 #include <gtest/gtest.h>
 
-#include "support/disk_rig.h"
 #include <cstdint>
 #include <thread>
 #include <utility>

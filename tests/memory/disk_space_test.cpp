@@ -1,11 +1,11 @@
 #include "headwater/memory/disk_space.h"
 
 #include "headwater/base/bytes.h"
+#include "support/disk_rig.h"
+#include "support/mounted_folder.h"
 
 #include <gtest/gtest.h>
 
-#include "support/disk_rig.h"
-#include "support/mounted_folder.h"
 #include <cstdint>
 #include <thread>
 #include <vector>

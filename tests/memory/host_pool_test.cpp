@@ -2,10 +2,10 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/device/sim/sim_host_memory.h"
+#include "support/faulty_host_memory.h"
 
 #include <gtest/gtest.h>
 
-#include "support/faulty_host_memory.h"
 #include <cstdint>
 #include <cstring>
 #include <thread>

@@ -2,10 +2,10 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/device/disk/disk_error.h"
+#include "support/disk_rig.h"
 
 #include <gtest/gtest.h>
 
-#include "support/disk_rig.h"
 #include <algorithm>
 #include <vector>
 

@@ -1,10 +1,10 @@
 #include "headwater/offload/conductor.h"
 
 #include "headwater/base/bytes.h"
+#include "support/cache_rig.h"
 
 #include <gtest/gtest.h>
 
-#include "support/cache_rig.h"
 #include <cstdint>
 #include <optional>
 #include <vector>

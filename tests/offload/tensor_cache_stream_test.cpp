@@ -1,10 +1,10 @@
 #include "headwater/base/bytes.h"
 #include "headwater/offload/tensor_cache.h"
+#include "support/cache_rig.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/cache_rig.h"
 #include <functional>
 #include <string>
 #include <vector>

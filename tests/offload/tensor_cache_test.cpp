@@ -1,11 +1,11 @@
 #include "headwater/offload/tensor_cache.h"
 
 #include "headwater/base/bytes.h"
+#include "support/cache_rig.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/cache_rig.h"
 #include <string>
 #include <vector>
 

@@ -1,8 +1,8 @@
 #include "headwater/plan/costs.h"
 
-#include <gtest/gtest.h>
-
 #include "support/trace_builder.h"
+
+#include <gtest/gtest.h>
 
 namespace headwater {
 namespace {

@@ -1,11 +1,11 @@
 #include "headwater/plan/fetch_ahead.h"
 
 #include "headwater/plan/check_plan.h"
+#include "support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/trace_builder.h"
 #include <vector>
 
 namespace headwater {

@@ -1,9 +1,9 @@
 #include "headwater/plan/grains.h"
 
+#include "support/trace_builder.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "support/trace_builder.h"
 
 namespace headwater {
 namespace {

@@ -1,11 +1,11 @@
 #include "headwater/plan/moves.h"
 
 #include "headwater/base/error.h"
+#include "support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/trace_builder.h"
 #include <algorithm>
 #include <array>
 

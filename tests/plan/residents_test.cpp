@@ -1,8 +1,9 @@
 #include "headwater/plan/residents.h"
 
+#include "support/trace_builder.h"
+
 #include <gtest/gtest.h>
 
-#include "support/trace_builder.h"
 #include <array>
 
 namespace headwater {

@@ -2,11 +2,11 @@
 
 #include "headwater/base/error.h"
 #include "headwater/plan/check_plan.h"
+#include "support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/trace_builder.h"
 #include <array>
 
 namespace headwater {

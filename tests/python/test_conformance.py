@@ -139,35 +139,76 @@ def _passes(count: int) -> list[Result]:
     return [Result(ADD, 1000 + index, "passed", "same bits") for index in range(count)]
 
 
+def _accepted(index: int | None) -> expected.Entry:
+    return expected.Entry("add", "cpu", "why", "float32", index)
+
+
 def test_a_difference_outside_the_list_is_a_complaint() -> None:
-    entry = expected.Entry("add", "*", "0-1", "cpu", "why")
+    entries = [_accepted(0), _accepted(1)]
     results = [_failure(0), _failure(2), *_passes(500)]
-    verdict = expected.judge(results, [entry], is_full_run=False)
+    verdict = expected.judge(results, entries, is_full_run=False)
     assert [result.index for result in verdict.unexpected] == [2]
     assert len(verdict.complaints()) == 1
 
 
-def test_an_entry_that_matches_nothing_is_a_complaint_in_a_full_run_alone() -> None:
-    entry = expected.Entry("sub", "*", "*", "cpu", "why")
+def test_an_accepted_sample_that_passes_is_a_complaint_in_every_run() -> None:
+    entry = _accepted(1000)
+    for is_full_run in (True, False):
+        assert expected.judge(_passes(5), [entry], is_full_run=is_full_run).stale == [entry]
+
+
+@pytest.mark.parametrize("entry", [_accepted(3), _accepted(None)], ids=lambda entry: entry.id)
+def test_an_entry_that_matches_nothing_is_a_complaint_in_a_full_run_alone(
+    entry: expected.Entry,
+) -> None:
     assert expected.judge(_passes(5), [entry], is_full_run=True).stale == [entry]
     assert expected.judge(_passes(5), [entry], is_full_run=False).complaints() == []
 
 
+def test_an_entry_for_every_sample_accepts_them_all() -> None:
+    results = [_failure(0), _failure(7), *_passes(500)]
+    verdict = expected.judge(results, [_accepted(None)], is_full_run=True)
+    assert verdict.complaints() == []
+    assert len(verdict.accepted) == 2
+
+
 def test_accepted_differences_above_their_share_are_a_complaint() -> None:
-    entry = expected.Entry("add", "float32", "*", "*", "why")
-    few = expected.judge([_failure(0), *_passes(199)], [entry], is_full_run=True)
-    many = expected.judge([_failure(0), _failure(1), *_passes(198)], [entry], is_full_run=True)
+    entries = [_accepted(0), _accepted(1)]
+    few = expected.judge([_failure(0), *_passes(199)], entries[:1], is_full_run=True)
+    many = expected.judge([_failure(0), _failure(1), *_passes(198)], entries, is_full_run=True)
     assert few.complaints() == []
     assert len(many.complaints()) == 1
 
 
-def test_an_entry_without_a_reason_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("version", "applies"), [("2.15.0", True), ("2.15.1", True), ("2.1.5", False), ("2.150", False)]
+)
+def test_an_entry_applies_to_the_versions_that_begin_with_its_own(
+    version: str, applies: bool
+) -> None:
+    entry = expected.Entry("add", "cpu", "why", torch="2.15")
+    assert entry.applies_to("cpu", version) is applies
+    assert not entry.applies_to("cuda", version)
+
+
+@pytest.mark.parametrize("missing", ["reason", "why_every_sample"])
+def test_a_row_without_its_reasons_is_refused(missing: str) -> None:
+    row = {"op": "add", "device": "cpu", "samples": "every sample"}
+    reasons = {"reason": "why", "why_every_sample": "why", missing: " "}
     with pytest.raises(ValueError, match="without a reason"):
-        expected.Entry("add", "*", "*", "cpu", " ")
+        expected.expand({**row, **reasons})
 
 
-def test_the_written_list_can_be_read() -> None:
-    assert all(entry.reason for entry in expected.load())
+def test_a_row_with_an_unknown_field_is_refused() -> None:
+    row = {"op": "add", "device": "cpu", "samples": {"bool": [0]}, "reason": "why", "dtype": "*"}
+    with pytest.raises(TypeError):
+        expected.expand(row)
+
+
+def test_the_written_list_names_each_sample_once() -> None:
+    entries = expected.load()
+    assert entries
+    assert len({(e.id, e.device, e.torch) for e in entries}) == len(entries)
 
 
 def test_every_sample_is_announced_before_it_runs() -> None:

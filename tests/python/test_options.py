@@ -17,7 +17,7 @@ from headwater.options import (
 GIB = 2**30
 
 
-def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int:
+def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int | None:
     return parse_budget(value, "cpu", total, lambda: free)  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def budget_of(value: object, total: int = 16 * GIB, free: int = 10 * GIB) -> int
         ("auto", 9 * GIB),
     ],
 )
-def test_a_budget_is_bytes_a_size_a_fraction_or_a_word(value: object, expected: int) -> None:
+def test_a_budget_is_bytes_a_size_a_fraction_or_a_word(value: object, expected: int | None) -> None:
     assert budget_of(value) == expected
 
 
@@ -68,7 +68,7 @@ def test_an_unreadable_budget_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, "0", "-1GiB", "0GiB", 2**63, "99999999999GiB"])
 def test_a_budget_that_is_no_positive_size_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="must be at least 1 byte"):
+    with pytest.raises(ValueError, match="at least 1 byte and less than"):
         budget_of(value)
 
 
@@ -95,6 +95,18 @@ def test_an_argument_wins_over_the_environment_and_that_over_the_default() -> No
     assert options == Options(budget="2GiB", log_level="debug", device=None)
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (Options.gather({}, {"HEADWATER_BUDGET": "lots"}), "HEADWATER_BUDGET"),
+        (Options.gather({"budget": "lots"}, {"HEADWATER_BUDGET": "1GiB"}), "budget"),
+    ],
+)
+def test_an_error_names_where_the_value_came_from(options: Options, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^Cannot read {name}\\."):
+        parse_budget(options.budget, "cpu", GIB, lambda: GIB, options.name("budget"))
+
+
 def test_every_option_has_an_environment_variable() -> None:
     environment = {
         "HEADWATER_BUDGET": "0.5",
@@ -107,7 +119,7 @@ def test_every_option_has_an_environment_variable() -> None:
 
 
 def test_an_unknown_log_level_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Unknown log level.*got 'loud'"):
+    with pytest.raises(ValueError, match=r"^Unknown log_level\. Use.*got 'loud'$"):
         Options.gather({"log_level": "loud"}, {})
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import cProfile
 import queue
+import sys
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import pytest
 import torch
@@ -84,6 +89,64 @@ def test_a_thread_class_with_its_own_run_is_managed(minimum: str) -> None:
     assert thread.tensor[0].item() == 3
 
 
+STARTERS: list[Callable[..., object]] = [
+    lambda work: _thread.start_new_thread(work, ()),
+    lambda work: start_new_thread(work, ()),  # taken before Headwater was enabled
+    lambda work: threading.Timer(0, work).start(),
+]
+
+
+@pytest.mark.parametrize("start", STARTERS, ids=["_thread", "a name of our own", "Timer"])
+def test_a_thread_is_managed_however_it_was_started(
+    start: Callable[..., object], minimum: str
+) -> None:
+    made: queue.Queue[torch.Tensor] = queue.Queue()
+    start(lambda: made.put(torch.ones(64, device=minimum) + 1))
+    tensor = made.get(timeout=60)
+    assert is_managed(tensor)
+    assert tensor.sum().item() == 128
+
+
+def test_a_thread_below_the_threading_module_goes_on_after_disable(minimum: str) -> None:
+    given: queue.Queue[torch.Tensor] = queue.Queue()
+    made: queue.Queue[torch.Tensor] = queue.Queue()
+
+    def work() -> None:
+        for _ in range(2):
+            made.put(given.get(timeout=60) + 1)
+
+    _thread.start_new_thread(work, ())
+    given.put(torch.ones(64, device=minimum))
+    tensor = made.get(timeout=60)
+    assert is_managed(tensor)
+    headwater.disable()
+    given.put(tensor)
+    assert made.get(timeout=60).sum().item() == 192
+
+
+def test_starting_a_thread_wrongly_is_refused_as_without_headwater(minimum: str) -> None:
+    for wrong in [(3, ()), (print, []), (print, (), 3), (print,)]:
+        with pytest.raises(TypeError):
+            _thread.start_new_thread(*wrong)
+
+
+def test_a_thread_gets_its_arguments_and_its_error_names_its_function(
+    minimum: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(
+        "sys.unraisablehook", lambda what: told.put(f"{what.object} {what.exc_value}")
+    )
+
+    def fail(text: str, end: str = "") -> None:
+        raise KeyError(text + end)
+
+    _thread.start_new_thread(fail, ("left",), {"end": "right"})
+    report = told.get(timeout=60)
+    assert "fail" in report
+    assert "leftright" in report
+
+
 def test_a_thread_reads_what_another_left_away(minimum: str) -> None:
     tensor = away(torch.arange(64.0, device=minimum))
     with ThreadPoolExecutor(1) as pool:
@@ -157,10 +220,41 @@ def test_an_error_leaves_nothing_pinned_and_everything_usable(depth: str, minimu
 
 
 def test_thread_starting_is_restored_by_disable() -> None:
-    before = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+    def starters() -> list[object]:
+        names = ("start_new_thread", "start_new", "start_joinable_thread")
+        modules = [vars(_thread), vars(threading), globals()]
+        return [
+            module.get(prefix + name)
+            for module in modules
+            for prefix in ("", "_")
+            for name in names
+        ]
+
+    before = starters()
     with headwater.budget("minimum", device="cpu"):
-        assert threading.Thread._bootstrap_inner is not before  # type: ignore[attr-defined]
-    assert threading.Thread._bootstrap_inner is before  # type: ignore[attr-defined]
+        assert starters() != before
+    assert starters() == before
+
+
+def test_a_starter_taken_while_enabled_is_restored_by_disable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = ModuleType("late")
+    monkeypatch.setitem(sys.modules, "late", late)
+    before = _thread.start_new_thread
+    with headwater.budget("minimum", device="cpu"):
+        vars(late)["start"] = _thread.start_new_thread
+    assert vars(late)["start"] is before
+
+
+def test_a_starter_that_somebody_else_replaced_meanwhile_is_left_to_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def theirs(*args: object) -> None: ...
+
+    with headwater.budget("minimum", device="cpu"):
+        monkeypatch.setattr(_thread, "start_new_thread", theirs)
+    assert _thread.start_new_thread is theirs
 
 
 def test_sessions_may_change_while_other_threads_hold_tensors() -> None:
@@ -182,6 +276,23 @@ def test_sessions_may_change_while_other_threads_hold_tensors() -> None:
     stop.set()
     for worker in workers:
         worker.join()
+
+
+def test_the_budget_may_change_while_another_thread_changes_sessions() -> None:
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(RuntimeError):  # not enabled at this moment
+                headwater.set_budget("1MiB")
+
+    worker = threading.Thread(target=change)
+    worker.start()
+    for _ in range(50):
+        with headwater.budget("minimum", device="cpu"):
+            headwater.set_budget("2MiB")
+    stop.set()
+    worker.join()
 
 
 def test_a_profiler_goes_on_when_headwater_is_enabled() -> None:

@@ -4,11 +4,12 @@
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_device.h"
 #include "headwater/device/sim/sim_host_memory.h"
-
-#include <gtest/gtest.h>
-
 #include "support/recording_listener.h"
 #include "support/sim_device_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <utility>
 
@@ -110,6 +111,28 @@ TEST_F(RuntimeTest, ABudgetSetLaterIsHard) {
   EXPECT_THROW(make(2_MiB), OutOfMemory);
   runtime_->set_budget(Options::kMinimum, kDefaultStream);
   make(2_MiB);
+}
+
+TEST_F(RuntimeTest, ABudgetOfNothingIsRefusedAndTheMinimumNamed) {
+  try {
+    start({.budget = 0});
+    FAIL() << "not refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("Options::kMinimum"));
+  }
+}
+
+TEST_F(RuntimeTest, ABudgetAboveTheDeviceIsRefused) {
+  start({.budget = kDeviceBytes});
+  EXPECT_THROW(start({.budget = kDeviceBytes + 1}), InvalidArgument);
+}
+
+TEST_F(RuntimeTest, ARefusedBudgetLeavesTheOldOneInForce) {
+  start({.budget = 2_MiB});
+  EXPECT_THROW(runtime_->set_budget(0, kDefaultStream), InvalidArgument);
+  EXPECT_THROW(runtime_->set_budget(kDeviceBytes + 1, kDefaultStream), InvalidArgument);
+  EXPECT_EQ(report().budget_bytes, 2_MiB);
+  EXPECT_THROW(make(3_MiB), OutOfMemory);
 }
 
 TEST_F(RuntimeTest, ThePeakStartsAgainFromWhatIsUsedNow) {

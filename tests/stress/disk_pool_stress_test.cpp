@@ -1,10 +1,10 @@
 #include "headwater/base/bytes.h"
 #include "headwater/device/disk/disk_error.h"
 #include "headwater/memory/disk_pool.h"
+#include "support/disk_rig.h"
 
 #include <gtest/gtest.h>
 
-#include "support/disk_rig.h"
 #include <algorithm>
 #include <cstddef>
 #include <iostream>

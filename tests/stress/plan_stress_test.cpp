@@ -4,10 +4,10 @@
 #include "headwater/plan/plan_time.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/op_times.h"
+#include "support/synthetic_training.h"
 
 #include <gtest/gtest.h>
 
-#include "support/synthetic_training.h"
 #include <algorithm>
 #include <iostream>
 #include <limits>

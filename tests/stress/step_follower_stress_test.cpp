@@ -1,8 +1,8 @@
 #include "headwater/trace/step_follower.h"
+#include "support/synthetic_training.h"
 
 #include <gtest/gtest.h>
 
-#include "support/synthetic_training.h"
 #include <iostream>
 #include <random>
 

@@ -4,11 +4,11 @@
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_host_memory.h"
 #include "headwater/offload/tensor_cache.h"
-
 #include "support/faulty_device.h"
 #include "support/recording_device.h"
 #include "support/recording_listener.h"
 #include "support/sim_device_memory.h"
+
 #include <cstddef>
 #include <memory>
 #include <optional>

@@ -5,9 +5,9 @@
 #include "headwater/device/disk/io_queue.h"
 #include "headwater/device/disk/store_file.h"
 #include "headwater/memory/budget.h"
-
 #include "support/faulty_io_queue.h"
 #include "support/temporary_folder.h"
+
 #include <cstddef>
 #include <memory>
 #include <random>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/temporary_folder.h"
+
 #include <filesystem>
 #include <string>
 #include <sys/mount.h>

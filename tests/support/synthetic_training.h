@@ -1,8 +1,8 @@
 #pragma once
 
 #include "headwater/trace/step_trace.h"
-
 #include "support/trace_builder.h"
+
 #include <cstddef>
 #include <random>
 #include <vector>

@@ -1,10 +1,10 @@
 #include "headwater/trace/liveness.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "support/synthetic_training.h"
 #include "support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace headwater {
 namespace {

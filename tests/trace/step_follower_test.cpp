@@ -1,9 +1,10 @@
 #include "headwater/trace/step_follower.h"
 
+#include "support/trace_builder.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/trace_builder.h"
 #include <vector>
 
 namespace headwater {

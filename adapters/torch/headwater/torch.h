@@ -21,8 +21,8 @@ class SessionState;
 }
 
 struct SessionOptions {
-  /// Bytes of tensors allowed on the device; Options::kMinimum keeps only what the running
-  /// operator needs.
+  /// Bytes of tensors allowed on the device, from 1 to what it has; Options::kMinimum keeps only
+  /// what the running operator needs.
   std::size_t budget = Options::kMinimum;
   /// "cuda", "cuda:1", "cpu"; empty picks the current CUDA device, or the CPU without one.
   std::string device;
@@ -78,6 +78,7 @@ class Session {
   /// inside an operator or a backward pass; the session stays open then.
   void close();
 
+  /// Takes what SessionOptions::budget takes. Throws InvalidArgument otherwise, and keeps the old.
   void set_budget(std::size_t bytes);
   SessionStats stats() const;
   void reset_peak_stats();

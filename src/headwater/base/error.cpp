@@ -19,14 +19,12 @@ std::string describe(std::size_t bytes) {
 }
 
 std::string message_of(const Shortage& shortage) {
-  const std::string who = shortage.op.empty()
-                              ? std::string("request does not fit the budget: ")
-                              : "operator does not fit the budget: op " + shortage.op + ", ";
-  return "Out of memory: " + who + "working set " + describe(shortage.working_set) + ", budget " +
-         describe(shortage.budget) + ", pinned by others " + describe(shortage.pinned) +
-         ", smallest budget that would do " + describe(shortage.smallest_budget) +
-         (shortage.note.empty() ? "" : ", " + shortage.note) +
-         ". Raise the budget or release holds.";
+  const std::string who = shortage.op.empty() ? "request" : "operator";
+  return "Out of memory: " + who + " does not fit the budget. Raise the budget or release holds: " +
+         (shortage.op.empty() ? "" : "op " + shortage.op + ", ") + "working set " +
+         describe(shortage.working_set) + ", budget " + describe(shortage.budget) +
+         ", pinned by others " + describe(shortage.pinned) + ", smallest budget that would do " +
+         describe(shortage.smallest_budget) + (shortage.note.empty() ? "" : ", " + shortage.note);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace headwater {
 
 /// Everything a user can choose. Sizes in bytes.
 struct Options {
-  /// Limit on managed device bytes. kMinimum keeps only what the running operator needs.
+  /// Limit on managed device bytes, from 1 to what the device has. kMinimum keeps only what the
+  /// running operator needs.
   std::size_t budget = kMinimum;
   /// Limit on host bytes that offloaded tensors may take. kUnlimited leaves it to the system.
   std::size_t host_budget = kUnlimited;
@@ -16,7 +17,8 @@ struct Options {
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;
 
-  static constexpr std::size_t kMinimum = 0;
+  // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
+  static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);
   static constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1) / 2;
 };
 

@@ -1,5 +1,7 @@
 #include "headwater/runtime/runtime.h"
 
+#include "headwater/base/bytes.h"
+#include "headwater/base/error.h"
 #include "headwater/offload/link_rates.h"
 
 #include <utility>
@@ -9,6 +11,25 @@ namespace {
 
 Strictness strictness_of(std::size_t budget) {
   return budget == Options::kMinimum ? Strictness::kElastic : Strictness::kHard;
+}
+
+/// The bytes a budget allows between operators. Throws InvalidArgument on an unusable budget.
+std::size_t limit_of(std::size_t budget, const Device& device) {
+  if (budget == Options::kMinimum) {
+    return 0;
+  }
+  if (budget == 0) {
+    throw InvalidArgument(
+        "Budget is 0 bytes. Give at least 1 byte, or Options::kMinimum for only what the running "
+        "operator needs");
+  }
+  const DeviceInfo info = device.info();
+  if (budget > info.total_bytes) {
+    throw InvalidArgument("Budget exceeds the device's memory. Lower it: asked " +
+                          format_bytes(budget) + ", device has " + format_bytes(info.total_bytes) +
+                          " (" + info.name + ")");
+  }
+  return budget;
 }
 
 std::vector<std::unique_ptr<LimitedHostMemory>> limit_together(const Machine& machine,
@@ -38,7 +59,7 @@ Runtime::Runtime(const Options& options,
     : options_(options),
       log_(options.log_level),
       machine_(std::move(machine)),
-      budget_(options.budget),
+      budget_(limit_of(options.budget, *machine_.device)),
       host_budget_(options.host_budget),
       host_(limit_together(machine_, host_budget_)),
       pools_(make_pools(host_, host_budget_)),
@@ -52,8 +73,9 @@ Runtime::Runtime(const Options& options,
 }
 
 void Runtime::set_budget(std::size_t budget, StreamRef stream) {
+  const std::size_t limit = limit_of(budget, device());
   const MutexLock lock(cache_.mutex());
-  budget_.set_limit(budget);
+  budget_.set_limit(limit);
   cache_.set_strictness(strictness_of(budget));
   cache_.settle(0, stream);
 }

@@ -29,6 +29,7 @@ class Runtime {
   /// Slabs are large so that pinning, paid a slab, is rare.
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
+  /// Throws InvalidArgument on a budget that the device cannot have.
   Runtime(const Options& options, Machine machine, DeviceMemory& memory, MoveListener& listener);
   ~Runtime() = default;
   Runtime(const Runtime&) = delete;
@@ -36,7 +37,7 @@ class Runtime {
   Runtime(Runtime&&) = delete;
   Runtime& operator=(Runtime&&) = delete;
 
-  /// Takes effect at once: lowering it offloads.
+  /// Takes effect at once: lowering it offloads. Throws as the constructor does.
   void set_budget(std::size_t budget, StreamRef stream);
   /// Gives every tensor back to its owner; see TensorCache::return_all.
   void close(StreamRef stream);

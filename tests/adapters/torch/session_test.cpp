@@ -1,13 +1,13 @@
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
 #include "headwater/torch.h"
+#include "out_of_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 #include <torch/version.h>
 
-#include "out_of_memory.h"
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -91,6 +91,21 @@ TEST_F(SessionTest, UnusableOptionsAreRefused) {
   EXPECT_THROW(Session({.budget = 1_MiB, .device = "toaster"}), InvalidArgument);
   EXPECT_THROW(Session({.budget = 1_MiB, .device = "meta"}), InvalidArgument);
   EXPECT_THROW(Session({.budget = std::size_t{1} << 60, .device = "cpu"}), InvalidArgument);
+  EXPECT_THROW(Session({.budget = 0, .device = "cpu"}), InvalidArgument);
+}
+
+TEST_F(SessionTest, ABudgetThatWouldNotOpenASessionDoesNotChangeOne) {
+  Session session(cpu(1_MiB));
+  EXPECT_THROW(session.set_budget(0), InvalidArgument);
+  EXPECT_THROW(session.set_budget(std::size_t{1} << 60), InvalidArgument);
+  EXPECT_EQ(session.stats().budget_bytes, 1_MiB);
+}
+
+TEST_F(SessionTest, TheBudgetCanBecomeTheMinimum) {
+  Session session(cpu(64_KiB));
+  EXPECT_THROW(filled(128_KiB, 1.0F), c10::OutOfMemoryError);
+  session.set_budget(Options::kMinimum);
+  EXPECT_EQ(filled(128_KiB, 1.0F).sum().item<float>(), 32768.0F);
 }
 
 TEST_F(SessionTest, TensorsFromBeforeAreManagedFromTheirFirstUse) {
