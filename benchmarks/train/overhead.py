@@ -13,10 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import argparse
 import gc
-import json
-import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +27,7 @@ import headwater
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.train.report import describe_run, write_report
 from benchmarks.train.workloads import NAMES, Workload, make_workload
 
 SHARE = 0.4
@@ -151,14 +149,6 @@ def measure_pressure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def commit() -> str | None:
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
 def print_overhead(name: str, result: dict[str, Any]) -> None:
     plain, ours = result["plain"], result["headwater"]
     print(
@@ -202,14 +192,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    cuda = options.device == "cuda"
-    report: dict[str, Any] = {
-        "commit": commit(),
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if cuda else platform.processor() or "CPU",
-        "options": {key: str(value) for key, value in vars(options).items()},
-        "results": {},
-    }
+    report: dict[str, Any] = {**describe_run(options), "results": {}}
     same = True
     for name in options.workloads:
         result = report["results"][name] = {"ample": measure_overhead(name, options)}
@@ -218,8 +201,7 @@ def main() -> int:
             result["pressure"] = measure_pressure(name, options)
             print_pressure(name, result["pressure"])
             same = same and result["pressure"].get("same_losses", False)
-        # Written after every workload, so that a run cut short leaves what it had.
-        options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        write_report(options.out, report)
     return 0 if same else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -17,27 +18,72 @@ NAMES = ("resnet50", "gpt2_medium", "lstm_cells", "tree_lstm")
 Loss = Callable[[int], Tensor]
 
 
+@dataclass(frozen=True)
+class GPTShape:
+    """A GPT and its batch."""
+
+    vocabulary: int
+    width: int
+    heads: int
+    layers: int
+    batch: int
+    length: int
+
+
 class Workload:
-    """A network, its AdamW and its data; ``step`` trains once and returns the loss tensor."""
+    """A network, its AdamW and its data; ``step`` trains once and returns the loss tensor.
+
+    ``forward``, ``loss.backward()`` and ``update`` are the parts of a step, for who times them.
+    """
 
     def __init__(self, net: nn.Module, loss: Loss, device: str, autocast: bool) -> None:
-        self.loss, self.device, self.autocast = loss, device, autocast
+        self.net, self.loss, self.device, self.autocast = net, loss, device, autocast
         self.optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
 
     def step(self, step: int) -> Tensor:
         """Trains on the data of this step number; does not wait for the device."""
+        loss = self.forward(step)
+        loss.backward()
+        self.update()
+        return loss.detach()
+
+    def forward(self, step: int) -> Tensor:
+        """Forgets the last gradients and computes the loss."""
         self.optimizer.zero_grad()
         with torch.autocast(self.device, torch.bfloat16, enabled=self.autocast):
-            loss = self.loss(step)
-        loss.backward()
+            return self.loss(step)
+
+    def update(self) -> None:
+        """Lets the optimizer step."""
         self.optimizer.step()
-        return loss.detach()
+
+    def blocks(self) -> list[nn.Module]:
+        """Parts that a user would wrap in a checkpoint; none where the network has no such."""
+        children = dict(self.net.named_children())
+        groups = [children.get(name) for name in ("blocks", "layer1", "layer2", "layer3", "layer4")]
+        return [block for group in groups if group is not None for block in group.children()]
 
 
 def make_workload(name: str, device: str, tiny: bool) -> Workload:
     """Builds a workload from scratch; two of the same name start alike."""
     torch.manual_seed(0)
     return _MAKERS[name](device, tiny)
+
+
+def make_gpt(shape: GPTShape, device: str, autocast: bool) -> Workload:
+    """A GPT on random text. Built where ``torch.device`` says, on the host by default."""
+    net = GPT(shape.vocabulary, shape.width, shape.heads, shape.layers, shape.length).to(device)
+
+    def loss(step: int) -> Tensor:
+        tokens = torch.randint(
+            shape.vocabulary,
+            (shape.batch, shape.length + 1),
+            generator=_generator(device, step),
+            device=device,
+        )
+        return F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+    return Workload(net, loss, device, autocast)
 
 
 def _generator(device: str, step: int) -> torch.Generator:
@@ -63,17 +109,9 @@ def _resnet50(device: str, tiny: bool) -> Workload:
 
 
 def _gpt2_medium(device: str, tiny: bool) -> Workload:
-    vocabulary, width, heads, layers = (200, 32, 2, 2) if tiny else (50257, 1024, 16, 24)
-    batch, length = (2, 32) if tiny else (8, 1024)
-    net = GPT(vocabulary, width, heads, layers, length).to(device)
-
-    def loss(step: int) -> Tensor:
-        generator = _generator(device, step)
-        shape = (batch, length + 1)
-        tokens = torch.randint(vocabulary, shape, generator=generator, device=device)
-        return F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
-
-    return Workload(net, loss, device, autocast=not tiny)
+    small = GPTShape(vocabulary=200, width=32, heads=2, layers=2, batch=2, length=32)
+    medium = GPTShape(vocabulary=50257, width=1024, heads=16, layers=24, batch=8, length=1024)
+    return make_gpt(small if tiny else medium, device, autocast=not tiny)
 
 
 def _lstm_cells(device: str, tiny: bool) -> Workload:

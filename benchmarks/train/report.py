@@ -1,0 +1,41 @@
+"""What every result says about the run it came from, and how it is kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import headwater
+
+
+def describe_run(options: argparse.Namespace) -> dict[str, Any]:
+    """Commit, machine and options; results are added to it."""
+    cuda = options.device == "cuda"
+    return {
+        "commit": _commit(),
+        "headwater": headwater.__version__,
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if cuda else platform.processor() or "CPU",
+        "allocator": os.environ.get("PYTORCH_ALLOC_CONF", ""),
+        "options": {key: str(value) for key, value in vars(options).items()},
+    }
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Replaces the file: called after every result, so that a run cut short leaves what it had."""
+    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
