@@ -121,8 +121,7 @@ class Trainer:
         if self.device == "cuda":
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
-            if hasattr(torch.accelerator, "empty_host_cache"):
-                torch.accelerator.empty_host_cache()
+            _empty_host_cache()
 
     def _managed(self, budget: int | None) -> AbstractContextManager[None]:
         if budget is None:
@@ -163,6 +162,14 @@ def largest_difference(losses: Sequence[str], others: Sequence[str]) -> float:
     """Of two trainings' losses, relative; 0 where all bits agree."""
     pairs = zip(map(float.fromhex, losses), map(float.fromhex, others), strict=True)
     return max((abs(a - b) / max(abs(b), math.ulp(1.0)) for a, b in pairs), default=0.0)
+
+
+def _empty_host_cache() -> None:
+    """Returns the pinned memory that PyTorch keeps after a peer has used it."""
+    if hasattr(torch.accelerator, "empty_host_cache"):
+        torch.accelerator.empty_host_cache()
+    else:  # before torch 2.12
+        torch._C._host_emptyCache()
 
 
 def _step(workload: Workload, scope: Scope, number: int, marks: Marks) -> torch.Tensor:
