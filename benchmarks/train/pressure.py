@@ -61,8 +61,9 @@ class Comparison:
         self._compare_with(peers)
         self._result["plain_again"] = self._plain()
         self._keep("plain again", self._result["plain_again"])
+        same = self._same_bits()
         cases = [*self._result["headwater"], *self._result["at_peer_peaks"].values()]
-        return all("error" not in case for case in cases) and self._same_bits()
+        return same and all("error" not in case for case in cases)
 
     def _plain(self) -> dict[str, Any]:
         case = self._trainer.train()
@@ -92,22 +93,23 @@ class Comparison:
         if not self._options.check_bits:
             return True
         trainer = replace(self._trainer, length=BITS)
+        budgets = [n["budget_bytes"] for n in self._result["headwater"] if "error" not in n]
         torch.use_deterministic_algorithms(True)
         try:
-            plain, again = (trainer.train().get("losses") for _ in range(2))
-            budgets = [case["budget_bytes"] for case in self._result["headwater"]]
-            same = {str(n): trainer.train(n).get("losses") == plain for n in budgets}
+            plain, again = (trainer.train() for _ in range(2))
+            ours = {n: trainer.train(n) for n in budgets} if "error" not in plain else {}
         finally:
             torch.use_deterministic_algorithms(False)
+        same = {str(n): case.get("losses") == plain["losses"] for n, case in ours.items()}
         self._result["bits"] = {
             "steps": BITS.warm_up + BITS.timed,
-            "plain_repeats_itself": plain == again,
+            "plain_repeats_itself": plain.get("losses") == again.get("losses"),
             "same_losses": same,
+            "errors": [case["error"] for case in (plain, *ours.values()) if "error" in case],
         }
-        self._say(
-            "same losses under deterministic algorithms", "yes" if all(same.values()) else "NO"
-        )
-        return all(same.values())
+        well = bool(same) and all(same.values())
+        self._say("same losses, deterministically", "yes" if well else "NO")
+        return well
 
     def _keep(self, label: str, case: dict[str, Any]) -> None:
         write_report(self._options.out, self._report)

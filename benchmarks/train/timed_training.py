@@ -168,7 +168,7 @@ def _empty_host_cache() -> None:
     """Returns the pinned memory that PyTorch keeps after a peer has used it."""
     if hasattr(torch.accelerator, "empty_host_cache"):
         torch.accelerator.empty_host_cache()
-    else:  # before torch 2.12
+    else:  # torch 2.11
         torch._C._host_emptyCache()
 
 
