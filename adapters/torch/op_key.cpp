@@ -2,7 +2,6 @@
 
 #include "tensor_walk.h"
 
-#include <bit>
 #include <functional>
 #include <string>
 
@@ -34,8 +33,6 @@ void OpKeyBuilder::add(const c10::IValue& value) {
     add(value.toTensor());
   } else if (value.isInt()) {
     mix(static_cast<std::uint64_t>(value.toInt()));
-  } else if (value.isDouble()) {
-    mix(std::bit_cast<std::uint64_t>(value.toDouble()));
   } else if (value.isString()) {
     mix(std::hash<std::string>{}(value.toStringRef()));
   } else if (value.isDevice()) {

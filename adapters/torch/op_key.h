@@ -12,8 +12,9 @@
 
 namespace headwater::adapter {
 
-/// Gathers the key of an operator: it names the operator on arguments of certain shapes and values,
-/// where tensors count by their metadata. Arguments give the same one whether they are boxed or
+/// Gathers the key of an operator: it names the operator on arguments of certain shapes and sizes.
+/// Tensors count by their metadata. Fractions do not count: they decide no size, and optimizers
+/// change theirs from step to step. Arguments give the same one whether they are boxed or
 /// not.
 class OpKeyBuilder {
  public:

@@ -27,7 +27,12 @@ Reservation admit_for(const Request& request, SessionState& session) {
 }
 
 OpScope::OpScope(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
-    : session_(session), cache_(session.cache()), op_(op), traits_(traits), outer_(current_scope) {
+    : session_(session),
+      cache_(session.cache()),
+      op_(op),
+      traits_(traits),
+      outer_(current_scope),
+      needs_(session, op, traits) {
   current_scope = this;
 }
 
@@ -43,27 +48,37 @@ OpScope* OpScope::current() {
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   session_.release_finished_work();
-  const StreamRef stream = session_.memory().current_stream();
-  const Request request =
-      session_.must_predict(traits_) ? predict(arguments) : Request{.op = traits_.name};
   try {
-    const CacheLock lock(cache_);
-    find_tensors(arguments, stream);
-    note_begin([&] { return boxed_op_key(op_, arguments); }, stream);
-    reserved_ = cache_.acquire(uses_, request, stream);
-    pinned_ = true;
-    if (measured_key_ != OpKey()) {
-      allocated_before_ = session_.working_sets().count();
-    }
+    session_.turns().take([this] { return try_acquire(); });
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
   }
 }
 
+std::optional<std::uint64_t> OpScope::try_acquire() {
+  const StreamRef stream = session_.memory().current_stream();
+  const Request request = needs_.predict(arguments_);
+  const CacheLock lock(cache_);
+  uses_.clear();
+  find_tensors(arguments_, stream);
+  note_begin([this] { return boxed_op_key(op_, arguments_); }, stream);
+  try {
+    reserved_ = cache_.acquire(uses_, request, stream);
+  } catch (const OutOfMemory&) {
+    if (!session_.turns().others_are_running()) {
+      throw;
+    }
+    return session_.turns().num_ended();
+  }
+  mark_pinned();
+  needs_.begin();
+  return std::nullopt;
+}
+
 bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
                                c10::function_ref<OpKey()> key,
                                c10::function_ref<torch::jit::Stack()> box) {
-  if (!fits_as_is(tensors, key)) {
+  if (!needs_.fit_as_is(tensors, key)) {
     return false;
   }
   session_.release_finished_work();
@@ -84,19 +99,19 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     return false;
   }
   reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
-  pinned_ = true;
+  mark_pinned();
   box_ = box;
   note_begin(key, stream);
   return true;
 }
 
 void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
-  learn();
+  const bool measured = needs_.end();
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
   reserved_.release();
   adopt(results, stream, nullptr);
-  if (allocated_before_) {
+  if (measured) {
     session_.look_for_unseen_bytes();  // a library may have kept a workspace
   }
   unpin_and_settle(stream);
@@ -116,8 +131,7 @@ void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
 
 void OpScope::unpin_and_settle(StreamRef stream) {
   note_end();
-  cache_.release(uses_);
-  pinned_ = false;
+  unpin();
   cache_.settle(session_.unseen_bytes(), stream);
 }
 
@@ -129,6 +143,7 @@ std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
   adopt(results, stream, &pins);
   note_end();
   pinned_ = false;
+  session_.turns().end();
   return pins;
 }
 
@@ -136,28 +151,46 @@ Reservation OpScope::admit(std::size_t bytes) {
   if (reserved_.bytes() >= bytes) {
     return reserved_.split(bytes);
   }
-  Request request{.op = traits_.name, .new_bytes = bytes};
-  request.pinned_bytes = pinned_bytes();
-  request.allocated_bytes = allocated_bytes_;
+  const Request request{.op = traits_.name,
+                        .new_bytes = bytes,
+                        .pinned_bytes = pinned_bytes(),
+                        .allocated_bytes = allocated_bytes_};
+  Reservation charge;
   try {
-    const CacheLock lock(cache_);
-    Reservation charge = cache_.reserve(request, session_.memory().current_stream());
-    allocated_bytes_ += bytes;
-    return charge;
-  } catch (const OutOfMemory& error) {
-    // This allocation may be the first of several: name a budget that holds all results.
-    Shortage shortage = error.shortage();
-    current_scope = nullptr;  // what the shape rules allocate is not the operator's
-    const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();
-    const std::size_t least = request.pinned_bytes + output_bytes(op_, boxed).value_or(0);
-    current_scope = this;
-    if (least > shortage.working_set) {
-      shortage.smallest_budget += least - shortage.working_set;
-      shortage.working_set = least;
+    while (const std::optional<std::uint64_t> ended = try_admit(request, charge)) {
+      session_.turns().wait_inside(*ended);
     }
-    throw_out_of_memory.load()(OutOfMemory(shortage));
+  } catch (const OutOfMemory& error) {
+    throw_shortage(error.shortage());
   }
-  return {};
+  allocated_bytes_ += bytes;
+  return charge;
+}
+
+std::optional<std::uint64_t> OpScope::try_admit(const Request& request, Reservation& charge) {
+  const CacheLock lock(cache_);
+  try {
+    charge = cache_.reserve(request, session_.memory().current_stream());
+    return std::nullopt;
+  } catch (const OutOfMemory&) {
+    if (!session_.turns().may_wait_inside()) {
+      throw;
+    }
+    return session_.turns().begin_waiting_inside();
+  }
+}
+
+void OpScope::throw_shortage(Shortage shortage) {
+  // The allocation that failed may be the first of several: name a budget that holds all results.
+  current_scope = nullptr;  // what the shape rules allocate is not the operator's
+  const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();
+  const std::size_t least = pinned_bytes() + output_bytes(op_, boxed).value_or(0);
+  current_scope = this;
+  if (least > shortage.working_set) {
+    shortage.smallest_budget += least - shortage.working_set;
+    shortage.working_set = least;
+  }
+  throw_out_of_memory.load()(OutOfMemory(shortage));
 }
 
 void OpScope::find_tensors(Arguments arguments, StreamRef stream) {
@@ -211,68 +244,16 @@ std::size_t OpScope::pinned_bytes() {
   return *pinned_bytes_;
 }
 
-bool OpScope::fits_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key) {
-  const bool list = traits_.path == OpPath::kList;
-  if (session_.device().is_cpu() && !list) {
-    return true;  // its allocator asks for every byte
-  }
-  std::size_t given = 0;
-  for (const TensorUse& use : tensors) {
-    given += bytes_shown(*use.tensor);
-  }
-  const Budget& budget = session_.runtime().budget();
-  const std::size_t used = budget.used() + session_.unseen_bytes();
-  if (list) {  // results are as large as one of the lists
-    return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
-  }
-  // Few operators make more than four times what they read; those are caught once half is full.
-  if (!session_.must_predict(traits_) && used + 4 * given <= budget.limit()) {
-    return true;
-  }
-  const std::optional<NewBytes> known = session_.working_sets().find(key());
-  return known && used + known->total <= budget.limit();
-}
-
-Request OpScope::predict(Arguments arguments) {
-  constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator
-  if (session_.num_ops() % kOpsBetweenLooks == 0) {
-    session_.look_for_unseen_bytes();
-  }
-  WorkingSets& sets = session_.working_sets();
-  const OpKey key = boxed_op_key(op_, arguments);
-  if (const std::optional<NewBytes> known = sets.find(key)) {
-    predicted_ = *known;
-  } else {
-    const std::size_t available = session_.runtime().budget().available();
-    const std::size_t room = available - std::min(available, session_.unseen_bytes());
-    predicted_ = sets.predict(op_, traits_, arguments, room);
-    measured_key_ = key;
-  }
-  Request request{.op = traits_.name, .new_bytes = predicted_.outputs};
-  request.spare_bytes =
-      predicted_.total - std::min(predicted_.total, predicted_.outputs) + session_.unseen_bytes();
-  return request;
-}
-
-void OpScope::learn() {
-  if (allocated_before_) {
-    const AllocatorCount after = session_.working_sets().count().value_or(*allocated_before_);
-    predicted_.total = after.so_far - allocated_before_->so_far;
-    session_.working_sets().learn(measured_key_, traits_, predicted_);
-  }
-}
-
 void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
-  if (conductor.watching()) {
+  if (!played_ && conductor.watching()) {  // an attempt may have gone before
     played_ = conductor.begin_op(key(), uses_, stream);
   }
 }
 
 void OpScope::note_end() {
   if (played_) {
-    const std::size_t workspace = predicted_.total - std::min(predicted_.total, predicted_.outputs);
-    session_.runtime().conductor().end_op(*played_, made_, workspace);
+    session_.runtime().conductor().end_op(*played_, made_, needs_.workspace_bytes());
     played_.reset();
   }
 }
@@ -296,9 +277,19 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
 void OpScope::release() noexcept {
   if (pinned_) {
     const CacheLock lock(cache_);
-    cache_.release(uses_);
-    pinned_ = false;
+    unpin();
   }
+}
+
+void OpScope::mark_pinned() {
+  pinned_ = true;
+  session_.turns().begin();
+}
+
+void OpScope::unpin() noexcept {
+  cache_.release(uses_);
+  pinned_ = false;
+  session_.turns().end();
 }
 
 }  // namespace headwater::adapter

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "headwater/offload/conductor.h"
+#include "op_needs.h"
 #include "op_traits.h"
 #include "tensor_walk.h"
-#include "working_sets.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/FunctionRef.h>
@@ -16,12 +16,6 @@
 namespace headwater::adapter {
 
 class SessionState;
-
-/// One tensor an operator is given.
-struct TensorUse {
-  const at::Tensor* tensor = nullptr;
-  AccessKind access = AccessKind::kRead;
-};
 
 /// Charges bytes for a request, offloading for them. Throws PyTorch's kind of OutOfMemory.
 Reservation admit_for(const Request& request, SessionState& session);
@@ -58,6 +52,13 @@ class OpScope {
   Reservation admit(std::size_t bytes);
 
  private:
+  /// See Turns::Attempt.
+  std::optional<std::uint64_t> try_acquire() HEADWATER_EXCLUDES(cache_.mutex());
+  std::optional<std::uint64_t> try_admit(const Request& request, Reservation& charge)
+      HEADWATER_EXCLUDES(cache_.mutex());
+  void throw_shortage(Shortage shortage);
+  void mark_pinned() HEADWATER_REQUIRES(cache_.mutex());
+  void unpin() noexcept HEADWATER_REQUIRES(cache_.mutex());
   void find_tensors(Arguments arguments, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void find_storage(c10::StorageImpl& storage,
                     Adoption adoption,
@@ -71,10 +72,6 @@ class OpScope {
   void unpin_and_settle(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
-  /// Whether the operator's new bytes fit beside everything that is on the device.
-  bool fits_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
-  Request predict(Arguments arguments);
-  void learn();
   /// Tells the conductor that the operator begins, or what it has made.
   void note_begin(c10::function_ref<OpKey()> key, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
@@ -95,10 +92,7 @@ class OpScope {
   Reservation reserved_;
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
-  // set while the operator is being measured
-  OpKey measured_key_;
-  NewBytes predicted_;
-  std::optional<AllocatorCount> allocated_before_;
+  OpNeeds needs_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;
   c10::SmallVector<Tensor*, 4> made_;

@@ -8,6 +8,7 @@
 #include "storage_book.h"
 #include "tensor_walk.h"
 #include "torch_memory.h"
+#include "turns.h"
 #include "working_sets.h"
 
 #include <atomic>
@@ -50,14 +51,19 @@ class SessionState final : public AllocationGate {
   OpTable& ops() { return ops_; }
   WorkingSets& working_sets() { return working_sets_; }
   PendingWork& pending_work() { return pending_work_; }
+  Turns& turns() { return turns_; }
 
   /// Whether room for what an operator allocates must be made before it runs. On the CPU the
-  /// allocator asks when it is allocated; elsewhere there is nobody to ask, so it is predicted once
-  /// the device is half full, and always where it may be anything.
+  /// allocator asks when it is allocated, which is too late only where operators take turns;
+  /// elsewhere there is nobody to ask, so it is predicted once the device is half full, and
+  /// always where it may be anything.
   bool must_predict(const OpTraits& op) {
-    return !device().is_cpu() &&
-           (op.tensors.empty() || working_sets_.is_unknown(op.workspace) ||
-            2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit());
+    const bool half_full =
+        2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
+    if (device().is_cpu()) {
+      return half_full && turns_.are_needed();
+    }
+    return half_full || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
   }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
@@ -80,6 +86,7 @@ class SessionState final : public AllocationGate {
   OpTable ops_;
   WorkingSets working_sets_;
   PendingWork pending_work_;
+  Turns turns_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);

@@ -6,6 +6,7 @@
 #include "session_state.h"
 #include "session_switch.h"
 #include "thread_attach.h"
+#include "turns.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
@@ -64,6 +65,16 @@ void wait_without_gil(std::mutex& mutex) {
     mutex.lock();
   } else {
     mutex.lock();
+  }
+}
+
+/// The same for a counter: operators it waits for may need the interpreter to end.
+void wait_for_change_without_gil(const std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const py::gil_scoped_release no_gil;
+    counter.wait(value);
+  } else {
+    counter.wait(value);
   }
 }
 
@@ -219,6 +230,7 @@ void translate_errors() {
 PYBIND11_MODULE(_C, m) {
   namespace hp = headwater::python;
   headwater::Mutex::set_wait(&hp::wait_without_gil);
+  headwater::adapter::wait_for_change.store(&hp::wait_for_change_without_gil);
   hp::translate_errors();
   hp::bind_session(m);
   hp::bind_holds(m);

@@ -303,3 +303,26 @@ def test_a_profiler_goes_on_when_headwater_is_enabled() -> None:
     profiler.disable()
     names = {entry.code for entry in profiler.getstats() if isinstance(entry.code, str)}
     assert any("sum" in name for name in names)
+
+
+@pytest.mark.parametrize("num_threads", [2, 5])
+def test_operators_of_several_threads_that_do_not_fit_together_take_turns(num_threads: int) -> None:
+    headwater.enable("3MiB", device="cpu")
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            value = torch.full((1 << 18,), float(seed))  # 1 MiB: an operator needs two or three
+            for step in range(40):
+                value = value * 2 - value if step % 2 else value + 0
+            assert value.eq(seed).all()
+        except BaseException as error:  # noqa: BLE001: told to the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(num_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert headwater.stats().peak_bytes <= 3 << 20

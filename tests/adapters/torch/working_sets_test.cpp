@@ -49,6 +49,12 @@ TEST(OpKey, TellsOperatorsShapesTypesAndLayoutsApart) {
   EXPECT_NE(key, op_key(neg, at::ones({3, 4}, at::kDouble)));
 }
 
+TEST(OpKey, IsTheSameForAnyFraction) {
+  const c10::OperatorHandle add = find_op("aten::add", "Tensor");
+  const at::Tensor a = at::ones({3, 4});
+  EXPECT_EQ(op_key(add, a, a, at::Scalar(0.5)), op_key(add, a, a, at::Scalar(0.25)));
+}
+
 class WorkingSetsTest : public ::testing::Test {
  protected:
   NewBytes predict(const char* name, const std::vector<c10::IValue>& arguments, std::size_t room) {

@@ -1,0 +1,81 @@
+#include "op_needs.h"
+
+#include "session_state.h"
+#include "tensor_walk.h"
+
+#include <algorithm>
+
+namespace headwater::adapter {
+
+bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key) {
+  const bool list = traits_.path == OpPath::kList;
+  const bool must_predict = session_.must_predict(traits_);
+  if (session_.device().is_cpu() && !list) {
+    return !must_predict;  // its allocator asks for every byte
+  }
+  std::size_t given = 0;
+  for (const TensorUse& use : tensors) {
+    given += bytes_shown(*use.tensor);
+  }
+  const Budget& budget = session_.runtime().budget();
+  const std::size_t used = budget.used() + session_.unseen_bytes();
+  if (list) {  // results are as large as one of the lists
+    return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
+  }
+  // Few operators make more than four times what they read; those are caught once half is full.
+  if (!must_predict && used + 4 * given <= budget.limit()) {
+    return true;
+  }
+  known_ = session_.working_sets().find(key());
+  return known_ && used + known_->total <= budget.limit();
+}
+
+Request OpNeeds::predict(Arguments arguments) {
+  Request request{.op = traits_.name};
+  if (!session_.must_predict(traits_)) {
+    return request;
+  }
+  constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator
+  if (session_.num_ops() % kOpsBetweenLooks == 0) {
+    session_.look_for_unseen_bytes();
+  }
+  WorkingSets& sets = session_.working_sets();
+  const OpKey key = boxed_op_key(op_, arguments);
+  known_ = sets.find(key);
+  if (!known_) {
+    const std::size_t available = session_.runtime().budget().available();
+    const std::size_t room = available - std::min(available, session_.unseen_bytes());
+    predicted_ = sets.predict(op_, traits_, arguments, room);
+    key_ = key;
+  }
+  const NewBytes& bytes = known_ ? *known_ : predicted_;
+  request.new_bytes = bytes.outputs;
+  if (session_.device().is_cpu()) {
+    return request;  // its allocator asks for whatever else there is
+  }
+  request.spare_bytes =
+      bytes.total - std::min(bytes.total, bytes.outputs) + session_.unseen_bytes();
+  return request;
+}
+
+void OpNeeds::begin() {
+  if (key_) {
+    before_ = session_.working_sets().count();
+  }
+}
+
+bool OpNeeds::end() {
+  const std::optional<AllocatorCount> after = before_ ? session_.working_sets().count() : before_;
+  if (!after) {
+    return false;
+  }
+  known_ = NewBytes{.outputs = predicted_.outputs, .total = after->so_far - before_->so_far};
+  session_.working_sets().learn(*key_, traits_, *known_);
+  return true;
+}
+
+std::size_t OpNeeds::workspace_bytes() const {
+  return known_ ? known_->total - std::min(known_->total, known_->outputs) : 0;
+}
+
+}  // namespace headwater::adapter

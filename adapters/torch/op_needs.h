@@ -1,0 +1,52 @@
+#pragma once
+
+#include "op_key.h"
+#include "op_traits.h"
+#include "working_sets.h"
+
+#include <c10/util/FunctionRef.h>
+
+#include <cstddef>
+#include <optional>
+
+namespace headwater::adapter {
+
+class SessionState;
+
+/// One tensor an operator is given.
+struct TensorUse {
+  const at::Tensor* tensor = nullptr;
+  AccessKind access = AccessKind::kRead;
+};
+
+/// What one call of an operator needs beside its tensors: looked up or guessed before it runs,
+/// measured while it runs where that has not been done. For one thread.
+class OpNeeds {
+ public:
+  OpNeeds(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
+      : session_(session), op_(op), traits_(traits) {}
+
+  /// Whether the new bytes fit beside everything that is on the device.
+  bool fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
+  /// The room to make.
+  Request predict(Arguments arguments);
+  /// The operator runs from here, if its tensors are there.
+  void begin();
+  /// It has run. True when it was measured.
+  bool end();
+
+  /// Beside its results, where known.
+  std::size_t workspace_bytes() const;
+
+ private:
+  SessionState& session_;
+  const c10::OperatorHandle& op_;
+  const OpTraits& traits_;
+  std::optional<NewBytes> known_;
+  // set while the operator is being measured
+  std::optional<OpKey> key_;
+  NewBytes predicted_;
+  std::optional<AllocatorCount> before_;
+};
+
+}  // namespace headwater::adapter
