@@ -316,7 +316,7 @@ def test_operators_of_several_threads_that_do_not_fit_together_take_turns(num_th
             for step in range(40):
                 value = value * 2 - value if step % 2 else value + 0
             assert value.eq(seed).all()
-        except BaseException as error:  # noqa: BLE001: told to the main thread
+        except BaseException as error:  # told to the main thread
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(num_threads)]
