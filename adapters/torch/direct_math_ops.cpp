@@ -42,8 +42,6 @@
 #include <ATen/ops/ge_ops.h>
 #include <ATen/ops/gt_ops.h>
 #include <ATen/ops/index_add_ops.h>
-#include <ATen/ops/index_ops.h>
-#include <ATen/ops/index_put_ops.h>
 #include <ATen/ops/index_select_ops.h>
 #include <ATen/ops/isnan_ops.h>
 #include <ATen/ops/le_ops.h>
@@ -139,8 +137,6 @@ void register_reductions(torch::Library& library) {
 void register_indexing(torch::Library& library) {
   register_all<ops::embedding,
                ops::embedding_dense_backward,
-               ops::index_Tensor,
-               ops::index_put_,
                ops::gather,
                ops::scatter_add,
                ops::index_select,

@@ -35,6 +35,9 @@ class TensorCollector {
   void add(const std::tuple<Values...>& values) {
     std::apply([this](const auto&... value) { (add(value), ...); }, values);
   }
+  /// Gives its elements out as copies only: operators with such lists are not made direct.
+  template <class Element>
+  void add(const c10::List<Element>& list) = delete;
   template <class Value>
   void add(const Value& /*not a tensor*/) {}
 

@@ -7,6 +7,7 @@
 #include <ATen/core/List.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -98,21 +99,14 @@ std::size_t most_bytes(Arguments arguments) {
   return 2 * bytes;
 }
 
-/// Greedy cut: each range takes as many elements as fit `room`, and at least one.
-std::vector<Range> cut(const std::vector<std::size_t>& bytes, std::size_t room) {
-  std::vector<Range> ranges;
-  std::size_t begin = 0;
-  std::size_t sum = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i > begin && sum + bytes[i] > room) {
-      ranges.push_back({begin, i});
-      begin = i;
-      sum = 0;
-    }
-    sum += bytes[i];
+/// As many elements from the beginning of the range as fit `room`, and at least one.
+Range first_that_fit(const std::vector<std::size_t>& bytes, Range range, std::size_t room) {
+  std::size_t end = range.begin + 1;
+  std::size_t sum = bytes[range.begin];
+  while (end < range.end && sum + bytes[end] <= room) {
+    sum += bytes[end++];
   }
-  ranges.push_back({begin, bytes.size()});
-  return ranges;
+  return {range.begin, end};
 }
 
 /// Bytes an operator may have on the device at once.
@@ -135,6 +129,63 @@ void append(torch::jit::Stack& results, torch::jit::Stack piece_results) {
   }
 }
 
+/// One operator over lists, run piece by piece.
+class Pieces {
+ public:
+  Pieces(SessionState& session,
+         const c10::OperatorHandle& op,
+         const OpTraits& traits,
+         c10::DispatchKeySet keys,
+         Arguments arguments,
+         std::vector<std::size_t> bytes)
+      : session_(session),
+        op_(op),
+        traits_(traits),
+        keys_(keys),
+        arguments_(arguments),
+        bytes_(std::move(bytes)) {}
+
+  /// The largest element goes first: if it does not fit, nothing has been written yet.
+  torch::jit::Stack run() {
+    const auto largest =
+        static_cast<std::size_t>(std::max_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
+    run_piece({largest, largest + 1});
+    run_range({0, largest});
+    run_range({largest + 1, bytes_.size()});
+    torch::jit::Stack results;
+    for (auto& [begin, part] : done_) {
+      append(results, std::move(part));
+    }
+    return results;
+  }
+
+ private:
+  void run_range(Range range) {
+    while (range.begin < range.end) {
+      const Range next = first_that_fit(bytes_, range, room_for_operators(session_));
+      run_piece(next);
+      range.begin = next.end;
+    }
+  }
+
+  void run_piece(Range range) {
+    torch::jit::Stack part;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      part.push_back(piece(arguments_[i], op_.schema().arguments()[i], range, bytes_.size()));
+    }
+    run_managed(session_, op_, traits_, keys_, part);
+    done_.emplace(range.begin, std::move(part));
+  }
+
+  SessionState& session_;
+  const c10::OperatorHandle& op_;
+  const OpTraits& traits_;
+  const c10::DispatchKeySet keys_;
+  const Arguments arguments_;
+  const std::vector<std::size_t> bytes_;
+  std::map<std::size_t, torch::jit::Stack> done_;  // by first element
+};
+
 }  // namespace
 
 void run_list_op(SessionState& session,
@@ -153,21 +204,12 @@ void run_list_op(SessionState& session,
   for (std::size_t i = 0; i < length; ++i) {
     bytes[i] = element_bytes(arguments, i, length, traits.num_returns > 0);
   }
-  const std::vector<Range> ranges = cut(bytes, room);
-  if (ranges.size() == 1) {
+  if (first_that_fit(bytes, {0, length}, room).end == length) {
     run_managed(session, op, traits, keys, stack);
     return;
   }
   session.count_chunked_op();
-  torch::jit::Stack results;
-  for (const Range& range : ranges) {
-    torch::jit::Stack part;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      part.push_back(piece(arguments[i], op.schema().arguments()[i], range, length));
-    }
-    run_managed(session, op, traits, keys, part);
-    append(results, std::move(part));
-  }
+  torch::jit::Stack results = Pieces(session, op, traits, keys, arguments, std::move(bytes)).run();
   torch::jit::drop(stack, traits.num_arguments);
   std::move(results.begin(), results.end(), std::back_inserter(stack));
 }

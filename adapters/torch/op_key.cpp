@@ -2,6 +2,7 @@
 
 #include "tensor_walk.h"
 
+#include <bit>
 #include <functional>
 #include <string>
 
@@ -11,6 +12,7 @@ OpKeyBuilder::OpKeyBuilder(const c10::OperatorHandle& op)
     : key_(reinterpret_cast<std::uintptr_t>(&op.schema())) {}
 
 void OpKeyBuilder::add(const at::Tensor& tensor) {
+  has_tensors_ = true;
   if (!tensor.defined()) {
     mix(1);
     return;
@@ -20,6 +22,7 @@ void OpKeyBuilder::add(const at::Tensor& tensor) {
   if (impl.key_set().has_any(kSpecialLayouts) || impl.is_python_dispatch()) {
     return;
   }
+  mix(static_cast<std::uint64_t>(tensor.dim()));
   for (const std::int64_t size : tensor.sizes()) {
     mix(static_cast<std::uint64_t>(size));
   }
@@ -33,6 +36,8 @@ void OpKeyBuilder::add(const c10::IValue& value) {
     add(value.toTensor());
   } else if (value.isInt()) {
     mix(static_cast<std::uint64_t>(value.toInt()));
+  } else if (value.isDouble() && !has_tensors_) {
+    mix(std::bit_cast<std::uint64_t>(value.toDouble()));
   } else if (value.isString()) {
     mix(std::hash<std::string>{}(value.toStringRef()));
   } else if (value.isDevice()) {

@@ -13,9 +13,9 @@
 namespace headwater::adapter {
 
 /// Gathers the key of an operator: it names the operator on arguments of certain shapes and sizes.
-/// Tensors count by their metadata. Fractions do not count: they decide no size, and optimizers
-/// change theirs from step to step. Arguments give the same one whether they are boxed or
-/// not.
+/// Tensors count by their metadata. Fractions count only for operators without tensors, whose sizes
+/// they may decide; optimizers change theirs from step to step. Arguments give the same one whether
+/// they are boxed or not.
 class OpKeyBuilder {
  public:
   explicit OpKeyBuilder(const c10::OperatorHandle& op);
@@ -46,6 +46,7 @@ class OpKeyBuilder {
   void mix(std::uint64_t value);
 
   std::uint64_t key_;
+  bool has_tensors_ = false;
 };
 
 OpKey boxed_op_key(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);

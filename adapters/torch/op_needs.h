@@ -21,7 +21,7 @@ struct TensorUse {
 
 /// What one call of an operator needs beside its tensors: looked up or guessed before it runs,
 /// measured while it runs where that has not been done. For one thread.
-class OpNeeds {
+class OpNeeds final {
  public:
   OpNeeds(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
       : session_(session), op_(op), traits_(traits) {}

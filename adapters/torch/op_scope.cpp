@@ -49,23 +49,24 @@ void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   session_.release_finished_work();
   try {
-    session_.turns().take([this] { return try_acquire(); });
+    session_.turns().take([this] { return try_acquire(Waiting::kAllowed); },
+                          [this] { static_cast<void>(try_acquire(Waiting::kOver)); });
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
   }
 }
 
-std::optional<std::uint64_t> OpScope::try_acquire() {
+std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
   const StreamRef stream = session_.memory().current_stream();
   const Request request = needs_.predict(arguments_);
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
-  note_begin([this] { return boxed_op_key(op_, arguments_); }, stream);
+  note_begin(stream);
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
   } catch (const OutOfMemory&) {
-    if (!session_.turns().others_are_running()) {
+    if (waiting == Waiting::kOver || !session_.turns().others_are_running()) {
       throw;
     }
     return session_.turns().num_ended();
@@ -78,7 +79,8 @@ std::optional<std::uint64_t> OpScope::try_acquire() {
 bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
                                c10::function_ref<OpKey()> key,
                                c10::function_ref<torch::jit::Stack()> box) {
-  if (!needs_.fit_as_is(tensors, key)) {
+  // What is moved ahead may take the room or the tensors that have just been found: not here.
+  if (session_.runtime().conductor().watching() || !needs_.fit_as_is(tensors, key)) {
     return false;
   }
   session_.release_finished_work();
@@ -101,7 +103,6 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
   reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
   mark_pinned();
   box_ = box;
-  note_begin(key, stream);
   return true;
 }
 
@@ -123,7 +124,7 @@ void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
   for (const at::Tensor* result : results) {
     for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      adopt_result(storage, adoption, stream);
+      adopt_storage(storage, adoption, stream);
     });
   }
   unpin_and_settle(stream);
@@ -157,8 +158,9 @@ Reservation OpScope::admit(std::size_t bytes) {
                         .allocated_bytes = allocated_bytes_};
   Reservation charge;
   try {
-    while (const std::optional<std::uint64_t> ended = try_admit(request, charge)) {
-      session_.turns().wait_inside(*ended);
+    auto waiting = Waiting::kAllowed;
+    while (const std::optional<std::uint64_t> ended = try_admit(request, waiting, charge)) {
+      waiting = session_.turns().wait_inside(*ended) ? Waiting::kAllowed : Waiting::kOver;
     }
   } catch (const OutOfMemory& error) {
     throw_shortage(error.shortage());
@@ -167,13 +169,15 @@ Reservation OpScope::admit(std::size_t bytes) {
   return charge;
 }
 
-std::optional<std::uint64_t> OpScope::try_admit(const Request& request, Reservation& charge) {
+std::optional<std::uint64_t> OpScope::try_admit(const Request& request,
+                                                Waiting waiting,
+                                                Reservation& charge) {
   const CacheLock lock(cache_);
   try {
     charge = cache_.reserve(request, session_.memory().current_stream());
     return std::nullopt;
   } catch (const OutOfMemory&) {
-    if (!session_.turns().may_wait_inside()) {
+    if (waiting == Waiting::kOver || !session_.turns().may_wait_inside()) {
       throw;
     }
     return session_.turns().begin_waiting_inside();
@@ -209,6 +213,9 @@ void OpScope::find_storage(c10::StorageImpl& storage,
   Tensor* tensor = StorageBook::find(storage);
   if (tensor == nullptr) {
     tensor = adopt_storage(storage, adoption, stream);
+    if (tensor != nullptr) {  // made out of our sight, perhaps for another stream
+      session_.memory().record_use(tensor->device, stream);
+    }
   }
   if (tensor != nullptr) {
     uses_.push_back({tensor, access});
@@ -244,10 +251,10 @@ std::size_t OpScope::pinned_bytes() {
   return *pinned_bytes_;
 }
 
-void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {
+void OpScope::note_begin(StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching()) {  // an attempt may have gone before
-    played_ = conductor.begin_op(key(), uses_, stream);
+    played_ = conductor.begin_op(boxed_op_key(op_, arguments_), uses_, stream);
   }
 }
 

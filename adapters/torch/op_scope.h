@@ -52,10 +52,13 @@ class OpScope {
   Reservation admit(std::size_t bytes);
 
  private:
+  enum class Waiting : unsigned char { kAllowed, kOver };
+
   /// See Turns::Attempt.
-  std::optional<std::uint64_t> try_acquire() HEADWATER_EXCLUDES(cache_.mutex());
-  std::optional<std::uint64_t> try_admit(const Request& request, Reservation& charge)
-      HEADWATER_EXCLUDES(cache_.mutex());
+  std::optional<std::uint64_t> try_acquire(Waiting waiting) HEADWATER_EXCLUDES(cache_.mutex());
+  std::optional<std::uint64_t> try_admit(const Request& request,
+                                         Waiting waiting,
+                                         Reservation& charge) HEADWATER_EXCLUDES(cache_.mutex());
   void throw_shortage(Shortage shortage);
   void mark_pinned() HEADWATER_REQUIRES(cache_.mutex());
   void unpin() noexcept HEADWATER_REQUIRES(cache_.mutex());
@@ -73,8 +76,7 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(c10::function_ref<OpKey()> key, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
+  void note_begin(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());

@@ -91,6 +91,7 @@ void Session::close() {
 
 void Session::set_budget(std::size_t bytes) {
   state_->runtime().set_budget(bytes, state_->memory().current_stream());
+  const adapter::CacheLock drops_what_was_referred_to(state_->cache());
 }
 
 SessionStats Session::stats() const {

@@ -2,7 +2,7 @@
 
 namespace headwater::adapter {
 
-void Turns::take(Attempt attempt) {
+void Turns::take(Attempt attempt, c10::function_ref<void()> give_up) {
   if (!somebody_waits_.load() && !attempt()) {
     return;
   }
@@ -10,7 +10,9 @@ void Turns::take(Attempt attempt) {
   somebody_waits_.store(true);
   try {
     while (const std::optional<std::uint64_t> ended = attempt()) {
-      wait_for_change.load()(num_ended_, *ended);
+      if (!wait_for_end(*ended)) {
+        give_up();
+      }
     }
   } catch (...) {
     somebody_waits_.store(false);
@@ -31,17 +33,28 @@ std::uint64_t Turns::begin_waiting_inside() {
   return num_ended();
 }
 
-void Turns::wait_inside(std::uint64_t ended) {
-  wait_for_change.load()(num_ended_, ended);
+bool Turns::wait_inside(std::uint64_t ended) {
+  const bool has_ended = wait_for_end(ended);
   num_inside_.fetch_sub(1);
+  return has_ended;
+}
+
+bool Turns::wait_for_end(std::uint64_t ended) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kPatience(30);
+  const Clock::time_point end_of_patience = Clock::now() + kPatience;
+  while (num_ended_.load() == ended) {
+    if (Clock::now() > end_of_patience) {
+      return false;
+    }
+    let_others_run.load()();
+  }
+  return true;
 }
 
 void Turns::end() noexcept {
   add(num_running_, static_cast<std::uint64_t>(-1));
   add(num_ended_, 1);
-  if (somebody_waits_.load() || num_inside_.load() > 0) {
-    num_ended_.notify_all();
-  }
 }
 
 }  // namespace headwater::adapter

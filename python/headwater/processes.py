@@ -27,7 +27,7 @@ def install() -> None:
         os.register_at_fork(
             before=_C.before_fork,
             after_in_parent=_C.after_fork,
-            after_in_child=_C.after_fork,
+            after_in_child=_C.after_fork_in_child,
         )
     atexit.register(_stop_threads)
 

@@ -12,9 +12,11 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,13 +70,14 @@ void wait_without_gil(std::mutex& mutex) {
   }
 }
 
-/// The same for a counter: operators it waits for may need the interpreter to end.
-void wait_for_change_without_gil(const std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+/// The same for a moment: operators that somebody waits for may need the interpreter to end.
+void let_others_run_without_gil() {
+  constexpr std::chrono::microseconds kMoment(50);
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release no_gil;
-    counter.wait(value);
+    std::this_thread::sleep_for(kMoment);
   } else {
-    counter.wait(value);
+    std::this_thread::sleep_for(kMoment);
   }
 }
 
@@ -145,7 +148,10 @@ void disable() {
 /// could finish what they were doing.
 struct ForkGuard {
   explicit ForkGuard(std::shared_ptr<SessionState> now)
-      : session(std::move(now)), lock(session->cache()) {}
+      : session(std::move(now)), lock(session->cache()) {
+    session->cache().mutex().assume_held();
+    session->cache().synchronize();
+  }
 
   adapter::StandStill still;
   std::shared_ptr<SessionState> session;
@@ -166,6 +172,15 @@ void before_fork() {
 
 void after_fork() {
   fork_guard().reset();
+}
+
+void after_fork_in_child() {
+  if (std::optional<ForkGuard>& guard = fork_guard()) {
+    TensorCache& cache = guard->session->cache();
+    cache.mutex().assume_held();
+    cache.forget_streams();
+  }
+  after_fork();
 }
 
 void bind_session(py::module_& m) {
@@ -198,6 +213,7 @@ void bind_session(py::module_& m) {
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);
   m.def("after_fork", &after_fork);
+  m.def("after_fork_in_child", &after_fork_in_child);
   m.def("set_out_of_memory_type", [](py::object type) {
     out_of_memory_type = type.release().ptr();
     adapter::throw_out_of_memory.store(&raise_out_of_memory);
@@ -230,7 +246,7 @@ void translate_errors() {
 PYBIND11_MODULE(_C, m) {
   namespace hp = headwater::python;
   headwater::Mutex::set_wait(&hp::wait_without_gil);
-  headwater::adapter::wait_for_change.store(&hp::wait_for_change_without_gil);
+  headwater::adapter::let_others_run.store(&hp::let_others_run_without_gil);
   hp::translate_errors();
   hp::bind_session(m);
   hp::bind_holds(m);

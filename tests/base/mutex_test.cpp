@@ -16,7 +16,7 @@ void count_and_lock(std::mutex& mutex) {
   mutex.lock();
 }
 
-TEST(Mutex, WaitsForATakenOneTheWayTheHostProgramAsks) {
+TEST(MutexTest, WaitsForATakenOneTheWayTheHostProgramAsks) {
   Mutex mutex;
   Mutex::set_wait(&count_and_lock);
   mutex.lock();
@@ -28,7 +28,7 @@ TEST(Mutex, WaitsForATakenOneTheWayTheHostProgramAsks) {
   EXPECT_EQ(num_waits.load(), 1);
 }
 
-TEST(Mutex, DoesNotWaitForAFreeOne) {
+TEST(MutexTest, DoesNotWaitForAFreeOne) {
   Mutex mutex;
   Mutex::set_wait(&count_and_lock);
   const int before = num_waits.load();

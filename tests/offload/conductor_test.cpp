@@ -132,7 +132,7 @@ class Training {
   std::uint64_t now_ns_ = 0;
 };
 
-TEST(Conductor, DoesNothingWhileEverythingFits) {
+TEST(ConductorTest, DoesNothingWhileEverythingFits) {
   Training training({.budget = 64_KiB}, 8);
   for (int i = 0; i < 4; ++i) {
     training.step(8);
@@ -141,7 +141,7 @@ TEST(Conductor, DoesNothingWhileEverythingFits) {
   EXPECT_EQ(training.rig.statistics(), Statistics{});
 }
 
-TEST(Conductor, PlansOnceAStepHasRepeatedItself) {
+TEST(ConductorTest, PlansOnceAStepHasRepeatedItself) {
   Training training({.budget = 10_KiB}, 16);
   training.step(16);  // something has to move
   EXPECT_TRUE(training.conductor.watching());
@@ -151,7 +151,7 @@ TEST(Conductor, PlansOnceAStepHasRepeatedItself) {
   EXPECT_TRUE(training.has_plan());
 }
 
-TEST(Conductor, FetchesAheadWhatARepeatedStepUses) {
+TEST(ConductorTest, FetchesAheadWhatARepeatedStepUses) {
   Training training({.budget = 10_KiB}, 16);
   for (int i = 0; i < 5; ++i) {
     training.step(16);
@@ -163,7 +163,7 @@ TEST(Conductor, FetchesAheadWhatARepeatedStepUses) {
   EXPECT_GT(step.num_offloads_ahead, 0U);
 }
 
-TEST(Conductor, MovesAboutAsMuchAsOnDemand) {
+TEST(ConductorTest, MovesAboutAsMuchAsOnDemand) {
   Training training({.budget = 10_KiB}, 16);
   training.step(16);
   const Statistics on_demand = training.step_statistics(16);
@@ -173,7 +173,7 @@ TEST(Conductor, MovesAboutAsMuchAsOnDemand) {
   EXPECT_LE(training.step_statistics(16).bytes_fetched * 10, on_demand.bytes_fetched * 11);
 }
 
-TEST(Conductor, ADifferentStepIsRunOnDemand) {
+TEST(ConductorTest, ADifferentStepIsRunOnDemand) {
   Training training({.budget = 10_KiB}, 16);
   for (int i = 0; i < 5; ++i) {
     training.step(16);
@@ -186,7 +186,7 @@ TEST(Conductor, ADifferentStepIsRunOnDemand) {
   EXPECT_LE(training.rig.budget.peak(), 10_KiB);
 }
 
-TEST(Conductor, GoesToRestWhenTheBudgetIsRaised) {
+TEST(ConductorTest, GoesToRestWhenTheBudgetIsRaised) {
   Training training({.budget = 10_KiB}, 16);
   for (int i = 0; i < 5; ++i) {
     training.step(16);
@@ -199,7 +199,7 @@ TEST(Conductor, GoesToRestWhenTheBudgetIsRaised) {
   EXPECT_EQ(training.step_statistics(16), Statistics{});
 }
 
-TEST(Conductor, PlansAnewWhenTheBudgetIsLowered) {
+TEST(ConductorTest, PlansAnewWhenTheBudgetIsLowered) {
   Training training({.budget = 24_KiB}, 16);
   for (int i = 0; i < 5; ++i) {
     training.step(16);
@@ -214,7 +214,7 @@ TEST(Conductor, PlansAnewWhenTheBudgetIsLowered) {
   EXPECT_LE(training.rig.budget.peak(), 8_KiB);
 }
 
-TEST(Conductor, RealThreadsMoveTheRightBytes) {
+TEST(ConductorTest, RealThreadsMoveTheRightBytes) {
   Training training({.budget = 10_KiB, .kind = DeviceKind::kHost}, 16);
   for (int i = 0; i < 30; ++i) {
     training.step(i % 7 == 6 ? 9 : 16);

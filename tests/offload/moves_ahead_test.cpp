@@ -86,6 +86,27 @@ TEST_F(MovesAheadTest, HostBytesAreNotReusedBeforeTheirCopyEnds) {
   EXPECT_EQ(rig_.first_pool.block_bytes(), 1_KiB);  // those of the new copy alone
 }
 
+TEST_F(MovesAheadTest, WhatIsPinnedIsNotWrittenBackSinceItMayChange) {
+  Tensor& tensor = rig_.make(1_KiB, 1);
+  const Pin pin = rig_.hold(tensor);
+  EXPECT_FALSE(rig_.start_write_back(tensor));
+  EXPECT_EQ(tensor.residency, Residency::kDevice);
+}
+
+TEST_F(MovesAheadTest, StreamsCanBeMadeAnewOnceNothingIsUnderWay) {
+  Tensor& tensor = rig_.make(1_KiB, 1);
+  rig_.start_write_back(tensor);
+  {
+    const MutexLock lock(rig_.cache.mutex());
+    rig_.cache.synchronize();
+    rig_.cache.forget_streams();
+  }
+  rig_.reclaim(1);
+  EXPECT_THAT(calls_of([&] { EXPECT_TRUE(rig_.start_fetch(tensor)); }), testing::Contains("up 2"));
+  rig_.read(tensor);
+  EXPECT_EQ(rig_.bytes_of(tensor), pattern(1, 1_KiB));
+}
+
 TEST_F(MovesAheadTest, NothingIsWrittenBackTwice) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   EXPECT_TRUE(rig_.start_write_back(tensor));

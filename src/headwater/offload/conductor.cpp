@@ -36,6 +36,11 @@ Conductor::Conductor(TensorCache& cache, const Budget& budget, Measure measure)
     : cache_(cache), budget_(budget), measure_(std::move(measure)) {}
 
 Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRef stream) {
+  cache_.mutex().assume_held();
+  if (recorder_.current().num_ops() >= kMostOps) {
+    stop_watching();
+    recorder_.end_step();
+  }
   const std::span<const Access> accesses = note(uses);
   Op op{.ref = recorder_.begin_op({.key = key}, accesses), .place = std::nullopt};
   if (score_) {
@@ -48,6 +53,7 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
 }
 
 void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes) {
+  cache_.mutex().assume_held();
   accesses_.clear();
   for (Tensor* tensor : made) {
     accesses_.push_back({tensor->id, tensor->bytes, AccessKind::kNew});
@@ -60,7 +66,9 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
 }
 
 void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
-  const std::uint64_t moves = cache_.statistics().num_offloads;
+  cache_.mutex().assume_held();
+  const Statistics statistics = cache_.statistics();
+  const std::uint64_t moves = statistics.num_offloads + statistics.num_clean_drops;
   const bool moved = std::exchange(moves_before_, moves) != moves;
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   if (!watching()) {
@@ -75,7 +83,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   stage_.reset();
   if (!moved && score_ && score_->plan().empty()) {
     stop_watching();
-  } else if (score_ && score_->share_matched() == 1.0 && score_->budget() == budget) {
+  } else if (score_ && score_->share_matched() == 1.0 && score_->suits(budget)) {
     score_->begin_step();
   } else {
     const bool repeats = score_ && score_->share_matched() >= kSameStep;

@@ -22,7 +22,7 @@ namespace headwater {
 ///
 /// Idle until the first tensor has had to move, and again when a plan finds that all of it fits. A
 /// wrong guess costs time only: whatever is absent is fetched when an operator asks for it.
-/// Methods that say so are called with the cache's mutex held.
+/// Called with the cache's mutex held, watching() excepted.
 class Conductor final : public TensorWatcher {
  public:
   /// An operator under way.
@@ -38,21 +38,19 @@ class Conductor final : public TensorWatcher {
 
   bool watching() const { return watching_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
-  void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes)
-      HEADWATER_REQUIRES(cache_.mutex());
+  [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream);
+  void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
   /// `now_ns` on any clock that goes on; `reserve` bytes of the budget are for others.
-  void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
+  void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream);
 
   void on_forget(const Tensor& tensor) noexcept override;
 
   /// Null while nothing is planned.
-  const Score* score() const HEADWATER_REQUIRES(cache_.mutex()) { return score_.get(); }
+  const Score* score() const { return score_.get(); }
 
  private:
-  static constexpr double kSameStep = 0.95;  // share of operators that makes two steps alike
+  static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
+  static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
   Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)

@@ -91,16 +91,17 @@ bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
 }
 
 bool Mover::try_start_write_back(Tensor& tensor) {
+  const StreamRef down = own_stream(Direction::kToHost);
   tensor.host = allocate_host(tensor.bytes);
   if (!tensor.host) {
     return false;
   }
   registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
   try {
-    order_after(tensor.stream, own_stream(Direction::kToHost));
-    copy_ahead(tensor, Direction::kToHost);
+    order_after(tensor.stream, down);
+    copy_ahead(tensor, Direction::kToHost, down);
   } catch (...) {
-    drain(own_stream(Direction::kToHost));
+    drain(down);
     registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
     tensor.host.release();
     throw;
@@ -112,6 +113,7 @@ bool Mover::try_start_write_back(Tensor& tensor) {
 }
 
 bool Mover::try_start_fetch(Tensor& tensor, StreamRef stream) {
+  const StreamRef up = own_stream(Direction::kToDevice);
   Reservation charged = budget_.reserve_beyond(tensor.bytes);
   Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
   if (!buffer) {
@@ -120,12 +122,11 @@ bool Mover::try_start_fetch(Tensor& tensor, StreamRef stream) {
   registry_.apply(tensor, ResidencyEvent::kFetchBegins);
   tensor.device = std::move(buffer);
   try {
-    const StreamRef up = own_stream(Direction::kToDevice);
     order_after(stream, up);  // earlier work there may still use what these bytes were before
     order_after_copy(tensor, up);
-    copy_ahead(tensor, Direction::kToDevice);
+    copy_ahead(tensor, Direction::kToDevice, up);
   } catch (...) {
-    drain(own_stream(Direction::kToDevice));
+    drain(up);
     registry_.apply(tensor, ResidencyEvent::kFetchFails);
     tensor.device = Buffer();
     throw;
@@ -207,6 +208,12 @@ void Mover::synchronize() {
   retired_.release_all();
 }
 
+void Mover::forget_streams() {
+  up_.reset();
+  down_.reset();
+  copy_streams_.clear();
+}
+
 HostBlock Mover::allocate_host(std::size_t bytes) {
   retired_.collect();
   do {
@@ -265,8 +272,7 @@ void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
   device_.copy(target, source, tensor.bytes, direction, stream);
 }
 
-void Mover::copy_ahead(Tensor& tensor, Direction direction) {
-  const StreamRef stream = own_stream(direction);
+void Mover::copy_ahead(Tensor& tensor, Direction direction, StreamRef stream) {
   copy(tensor, direction, stream);
   tensor.copied = device_.record(stream);
 }

@@ -20,7 +20,7 @@ namespace headwater {
 /// A move that is needed now runs on the stream of whoever needs it. A move ahead of need runs on
 /// one of two streams of its own, one for each direction, and operators wait for it on the device
 /// when they come to its bytes; no thread waits.
-class Mover {
+class Mover final {
  public:
   struct Parts {
     Device& device;
@@ -65,6 +65,9 @@ class Mover {
   void let_go(Tensor& tensor) noexcept;
   /// Waits until no copy is under way.
   void synchronize();
+  /// The process has forked: in the child, streams have lost their threads. REQUIRES: no copy is
+  /// under way.
+  void forget_streams();
 
  private:
   HostBlock allocate_host(std::size_t bytes);
@@ -75,7 +78,7 @@ class Mover {
   /// Throws if the copy under way has ended in failure, and lets `stream` wait for it otherwise.
   void await_copy(const Tensor& tensor, StreamRef stream);
   void copy(Tensor& tensor, Direction direction, StreamRef stream);
-  void copy_ahead(Tensor& tensor, Direction direction);
+  void copy_ahead(Tensor& tensor, Direction direction, StreamRef stream);
   /// Waits for whatever is on a stream.
   void drain(StreamRef stream) noexcept;
   StreamRef own_stream(Direction direction);

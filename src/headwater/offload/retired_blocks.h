@@ -9,11 +9,11 @@
 namespace headwater {
 
 /// Host blocks that nobody needs any more but a copy may still use. Thread-compatible.
-class RetiredBlocks {
+class RetiredBlocks final {
  public:
   explicit RetiredBlocks(Device& device) : device_(device) {}
 
-  /// Takes a block until the event; for good, that is until wait_for_all(), when there is none.
+  /// Takes a block until the event; for good, that is until release_all(), when there is none.
   void add(HostBlock block, std::optional<Event> last_copy);
   /// Gives back the blocks whose copies have ended.
   void collect();

@@ -32,6 +32,11 @@ std::uint32_t Score::stage_of(Position position) const {
   return static_cast<std::uint32_t>(after - plan_.stages.begin()) - 1;
 }
 
+bool Score::suits(std::size_t budget) const {
+  constexpr std::size_t kPercent = 100;
+  return budget_ / kPercent * 99 <= budget && budget / kPercent * 90 <= budget_;
+}
+
 double Score::share_matched() const {
   const auto matched = static_cast<double>(follower_.counts().num_matched);
   const auto strange = static_cast<double>(follower_.counts().num_inserted);

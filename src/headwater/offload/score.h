@@ -12,7 +12,7 @@
 namespace headwater {
 
 /// A step that has been, the moves for the next one like it, and how far that one has come.
-class Score {
+class Score final {
  public:
   explicit Score(const StepTrace& trace);
   ~Score() = default;
@@ -28,7 +28,8 @@ class Score {
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
   const StagePlan& plan() const { return plan_; }
-  std::size_t budget() const { return budget_; }
+  /// Whether the plan serves a budget that is about the one it was made for.
+  bool suits(std::size_t budget) const;
   /// Tensors whose fetch starts with a stage.
   std::span<const Ordinal> starting_with(std::uint32_t stage) const { return starting_[stage]; }
   /// REQUIRES: there is a plan.

@@ -165,7 +165,9 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
 }
 
 bool TensorCache::try_start_write_back(Tensor& tensor) {
-  return tensor.residency == Residency::kDevice && mover_.try_start_write_back(tensor);
+  // Whoever has it pinned may still write what would be missing from the copy.
+  return tensor.num_pins == 0 && tensor.residency == Residency::kDevice &&
+         mover_.try_start_write_back(tensor);
 }
 
 bool TensorCache::try_start_fetch(Tensor& tensor, StreamRef stream) {

@@ -84,7 +84,7 @@ class TensorCache final : public PinKeeper {
   /// Offloads one tensor. False when it is away, pinned, or the host has no room.
   bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
-  /// there is nothing to copy or the host has no room.
+  /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   /// Begins to fetch a tensor into room that is free, for work on `stream`. False when it is there
   /// already or there is no room.
@@ -103,6 +103,11 @@ class TensorCache final : public PinKeeper {
   /// cannot hold them all; every tensor is still managed then. What remains in the registry has
   /// an owner that is being freed at this moment.
   void return_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
+
+  /// Waits until no copy is under way; before a fork.
+  void synchronize() HEADWATER_REQUIRES(mutex_) { mover_.synchronize(); }
+  /// See Mover::forget_streams.
+  void forget_streams() HEADWATER_REQUIRES(mutex_) { mover_.forget_streams(); }
 
   const Registry& registry() const HEADWATER_REQUIRES(mutex_) { return registry_; }
   Statistics statistics() const HEADWATER_REQUIRES(mutex_) { return statistics_; }

@@ -10,6 +10,10 @@
 namespace headwater::adapter {
 namespace {
 
+void give_up() {
+  throw std::runtime_error("nobody has ended for long");
+}
+
 /// Room for one operator; others must wait.
 class OneAtATime {
  public:
@@ -40,23 +44,23 @@ class OneAtATime {
   bool busy_ = false;
 };
 
-TEST(Turns, AnAttemptThatSucceedsIsMadeOnce) {
+TEST(TurnsTest, AnAttemptThatSucceedsIsMadeOnce) {
   Turns turns;
   OneAtATime room(turns);
-  turns.take([&] { return room.try_begin(); });
+  turns.take([&] { return room.try_begin(); }, give_up);
   EXPECT_EQ(room.num_attempts, 1);
   EXPECT_TRUE(turns.others_are_running());
   room.end();
   EXPECT_FALSE(turns.others_are_running());
 }
 
-TEST(Turns, AnOperatorWithoutRoomWaitsUntilAnotherHasEnded) {
+TEST(TurnsTest, AnOperatorWithoutRoomWaitsUntilAnotherHasEnded) {
   Turns turns;
   OneAtATime room(turns);
-  turns.take([&] { return room.try_begin(); });
+  turns.take([&] { return room.try_begin(); }, give_up);
   std::atomic<bool> ran{false};
   std::thread other([&] {
-    turns.take([&] { return room.try_begin(); });
+    turns.take([&] { return room.try_begin(); }, give_up);
     ran = true;
     room.end();
   });
@@ -69,16 +73,16 @@ TEST(Turns, AnOperatorWithoutRoomWaitsUntilAnotherHasEnded) {
   EXPECT_TRUE(ran);
 }
 
-TEST(Turns, AnErrorEndsTheWaitingAndLeavesTheQueueOpen) {
+TEST(TurnsTest, AnErrorEndsTheWaitingAndLeavesTheQueueOpen) {
   Turns turns;
   const auto fail = []() -> std::optional<std::uint64_t> { throw std::runtime_error("no"); };
-  EXPECT_THROW(turns.take(fail), std::runtime_error);
+  EXPECT_THROW(turns.take(fail, give_up), std::runtime_error);
   OneAtATime room(turns);
-  turns.take([&] { return room.try_begin(); });
+  turns.take([&] { return room.try_begin(); }, give_up);
   room.end();
 }
 
-TEST(Turns, ManyThreadsAllGetTheirTurn) {
+TEST(TurnsTest, ManyThreadsAllGetTheirTurn) {
   Turns turns;
   OneAtATime room(turns);
   std::atomic<int> num_ran{0};
@@ -87,7 +91,7 @@ TEST(Turns, ManyThreadsAllGetTheirTurn) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int turn = 0; turn < 500; ++turn) {
-          turns.take([&] { return room.try_begin(); });
+          turns.take([&] { return room.try_begin(); }, give_up);
           ++num_ran;
           room.end();
         }

@@ -14,7 +14,7 @@ c10::OperatorHandle find_op(const char* name, const char* overload = "") {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
 }
 
-TEST(OpKey, IsTheSameForBoxedAndUnboxedArguments) {
+TEST(OpKeyTest, IsTheSameForBoxedAndUnboxedArguments) {
   const c10::OperatorHandle add = find_op("aten::add", "Tensor");
   const at::Tensor a = at::ones({3, 4});
   const at::Tensor b = at::ones({4, 3}).t();
@@ -22,7 +22,7 @@ TEST(OpKey, IsTheSameForBoxedAndUnboxedArguments) {
   EXPECT_EQ(op_key(add, a, b, alpha), boxed_op_key(add, std::vector<c10::IValue>{a, b, alpha}));
 }
 
-TEST(OpKey, IsTheSameForBoxedAndUnboxedLists) {
+TEST(OpKeyTest, IsTheSameForBoxedAndUnboxedLists) {
   const c10::OperatorHandle cat = find_op("aten::cat");
   const std::vector<at::Tensor> parts{at::ones({2}), at::ones({3})};
   const at::ITensorListRef list(parts);
@@ -30,7 +30,7 @@ TEST(OpKey, IsTheSameForBoxedAndUnboxedLists) {
   EXPECT_EQ(op_key(cat, list, dim), boxed_op_key(cat, std::vector<c10::IValue>{parts, dim}));
 }
 
-TEST(OpKey, IsTheSameForBoxedAndUnboxedOptionals) {
+TEST(OpKeyTest, IsTheSameForBoxedAndUnboxedOptionals) {
   const c10::OperatorHandle sum = find_op("aten::sum", "dim_IntList");
   const at::Tensor a = at::ones({3, 4});
   const std::vector<std::int64_t> dims{1};
@@ -40,19 +40,22 @@ TEST(OpKey, IsTheSameForBoxedAndUnboxedOptionals) {
             boxed_op_key(sum, std::vector<c10::IValue>{a, dims, true, c10::IValue()}));
 }
 
-TEST(OpKey, TellsOperatorsShapesTypesAndLayoutsApart) {
+TEST(OpKeyTest, TellsOperatorsShapesTypesAndLayoutsApart) {
   const c10::OperatorHandle neg = find_op("aten::neg");
   const OpKey key = op_key(neg, at::ones({3, 4}));
   EXPECT_NE(key, op_key(find_op("aten::exp"), at::ones({3, 4})));
   EXPECT_NE(key, op_key(neg, at::ones({4, 3})));
   EXPECT_NE(key, op_key(neg, at::ones({4, 3}).t()));
   EXPECT_NE(key, op_key(neg, at::ones({3, 4}, at::kDouble)));
+  EXPECT_NE(op_key(neg, at::ones({3}), 4), op_key(neg, at::ones({3, 4})));
 }
 
-TEST(OpKey, IsTheSameForAnyFraction) {
+TEST(OpKeyTest, CountsFractionsOnlyWhereThereAreNoTensors) {
   const c10::OperatorHandle add = find_op("aten::add", "Tensor");
   const at::Tensor a = at::ones({3, 4});
   EXPECT_EQ(op_key(add, a, a, at::Scalar(0.5)), op_key(add, a, a, at::Scalar(0.25)));
+  const c10::OperatorHandle arange = find_op("aten::arange");
+  EXPECT_NE(op_key(arange, at::Scalar(0.5)), op_key(arange, at::Scalar(0.25)));
 }
 
 class WorkingSetsTest : public ::testing::Test {

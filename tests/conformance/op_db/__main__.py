@@ -47,7 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     entries = [
         entry
         for entry in expected.load()
-        if entry.applies_to(given.device, torch.__version__.partition("+")[0])
+        # They differ because bytes move, which they do under the standard manager only.
+        if given.manager == HEADWATER
+        and entry.applies_to(given.device, torch.__version__.partition("+")[0])
     ]
     begin = time.monotonic()
     try:
