@@ -117,6 +117,21 @@ def whole(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     return as_one_operator
 
 
+def lengths(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Lengths, given or made, are read without an operator from then on, in backward too."""
+
+    @_wraps(original)
+    def held_lengths(*args: Any, **kwargs: Any) -> Any:
+        if _is_suspended():
+            return original(*args, **kwargs)
+        _hold_lengths(args)
+        result = original(*args, **kwargs)
+        _hold_lengths(result)
+        return result
+
+    return held_lengths
+
+
 def address(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A bare address leaves: nobody can tell for how long, so the bytes stay for the step."""
 
@@ -217,6 +232,12 @@ def _hold(owner: Any, holds: ExitStack) -> None:
         holds.enter_context(_C.hold_storage(owner))
     elif isinstance(owner, torch.TypedStorage):
         holds.enter_context(_C.hold_storage(owner._untyped_storage))
+
+
+def _hold_lengths(values: Sequence[Any]) -> None:
+    for tensor in _tensors_in(values):
+        if tensor.dim() == 1 and tensor.dtype == torch.int64:
+            _C.hold_forever(tensor)
 
 
 def _tensors_in(values: Sequence[Any]) -> Iterator[torch.Tensor]:

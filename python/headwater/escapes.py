@@ -44,6 +44,8 @@ _ROWS: list[tuple[Any, _Kind, tuple[str, ...]]] = [
     (torch, kinds.contents, ("tensor", "as_tensor", "asarray")),
     (torch, kinds.whole, ("sparse_coo_tensor", "sparse_compressed_tensor", "tensor_split")),
     (torch, kinds.whole, ("ctc_loss",)),
+    (torch._VF, kinds.lengths, ("_pack_padded_sequence", "gru", "lstm", "rnn_tanh", "rnn_relu")),
+    (torch._VF, kinds.whole, ("_pad_packed_sequence",)),
     (torch._C, kinds.whole, ("_cuda_jiterator_compile_and_launch_kernel",)),
     (torch, kinds.whole, ("sparse_csr_tensor", "sparse_csc_tensor")),
     (torch, kinds.whole, ("sparse_bsr_tensor", "sparse_bsc_tensor")),

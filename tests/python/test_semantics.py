@@ -305,3 +305,22 @@ def test_every_view_sees_the_bytes_come_back(minimum: str) -> None:
     send_away(base)
     base.add_(1)
     assert [view.reshape(-1)[0].item() for view in views] == [9, 1, 1]
+
+
+@pytest.mark.parametrize("budget", ["minimum", "400KB"])
+def test_long_packed_sequences_keep_their_bits(budget: str) -> None:
+    net = torch.nn.GRU(16, 16)
+    data = torch.randn(600, 4, 16)
+
+    def train() -> list[bytes]:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(data, [600, 500, 300, 20])
+        output, state = net(packed)
+        padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(output)
+        net.zero_grad()
+        (padded.sum() + state.sum()).backward()
+        grads = [as_bytes(parameter.grad) for parameter in net.parameters()]
+        return [as_bytes(padded), as_bytes(lengths), *grads]
+
+    expected = train()
+    headwater.enable(budget, device="cpu")
+    assert train() == expected
