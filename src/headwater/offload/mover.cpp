@@ -64,29 +64,20 @@ void Mover::drop(Tensor& tensor) {
 }
 
 bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
-  Reservation charged = budget_.reserve_beyond(tensor.bytes);
-  Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
-  if (!buffer) {
+  if (!try_begin_fetch(tensor, stream)) {
     return false;
   }
-  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
-  tensor.device = std::move(buffer);
   try {
     order_after_copy(tensor, stream);
     copy(tensor, Direction::kToDevice, stream);
   } catch (...) {
-    registry_.apply(tensor, ResidencyEvent::kFetchFails);
-    tensor.device = Buffer();
+    undo_fetch(tensor);
     throw;
   }
   registry_.apply(tensor, ResidencyEvent::kFetchEnds);
-  tensor.charge = std::move(charged);
-  tensor.home = stream;
-  tensor.stream = stream;
   tensor.fetched = true;
   listener_.on_move(tensor);
-  statistics_.bytes_fetched += tensor.bytes;
-  ++statistics_.num_fetches;
+  count_fetch(tensor);
   return true;
 }
 
@@ -114,28 +105,19 @@ bool Mover::try_start_write_back(Tensor& tensor) {
 
 bool Mover::try_start_fetch(Tensor& tensor, StreamRef stream) {
   const StreamRef up = own_stream(Direction::kToDevice);
-  Reservation charged = budget_.reserve_beyond(tensor.bytes);
-  Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
-  if (!buffer) {
+  if (!try_begin_fetch(tensor, stream)) {
     return false;
   }
-  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
-  tensor.device = std::move(buffer);
   try {
     order_after(stream, up);  // earlier work there may still use what these bytes were before
     order_after_copy(tensor, up);
     copy_ahead(tensor, Direction::kToDevice, up);
   } catch (...) {
     drain(up);
-    registry_.apply(tensor, ResidencyEvent::kFetchFails);
-    tensor.device = Buffer();
+    undo_fetch(tensor);
     throw;
   }
-  tensor.charge = std::move(charged);
-  tensor.home = stream;
-  tensor.stream = stream;
-  statistics_.bytes_fetched += tensor.bytes;
-  ++statistics_.num_fetches;
+  count_fetch(tensor);
   ++statistics_.num_fetches_ahead;
   return true;
 }
@@ -161,9 +143,7 @@ void Mover::abandon_fetch(Tensor& tensor) {
     device_.wait(tensor.home, tensor.copied);
   }
   tensor.copied = Event();
-  registry_.apply(tensor, ResidencyEvent::kFetchFails);
-  const Buffer freed = std::move(tensor.device);
-  tensor.charge.release();
+  undo_fetch(tensor);
   ++statistics_.num_fetches_abandoned;
 }
 
@@ -212,6 +192,31 @@ void Mover::forget_streams() {
   up_.reset();
   down_.reset();
   copy_streams_.clear();
+}
+
+bool Mover::try_begin_fetch(Tensor& tensor, StreamRef stream) {
+  Reservation charge = budget_.reserve_beyond(tensor.bytes);
+  Buffer buffer = memory_.try_allocate(tensor.bytes, stream);
+  if (!buffer) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kFetchBegins);
+  tensor.device = std::move(buffer);
+  tensor.charge = std::move(charge);
+  tensor.home = stream;
+  tensor.stream = stream;
+  return true;
+}
+
+void Mover::undo_fetch(Tensor& tensor) {
+  registry_.apply(tensor, ResidencyEvent::kFetchFails);
+  const Buffer freed = std::move(tensor.device);
+  tensor.charge.release();
+}
+
+void Mover::count_fetch(const Tensor& tensor) {
+  statistics_.bytes_fetched += tensor.bytes;
+  ++statistics_.num_fetches;
 }
 
 HostBlock Mover::allocate_host(std::size_t bytes) {

@@ -70,6 +70,11 @@ class Mover final {
   void forget_streams();
 
  private:
+  /// Charges and allocates the device bytes, in the order of `stream`.
+  bool try_begin_fetch(Tensor& tensor, StreamRef stream);
+  /// Gives them up again.
+  void undo_fetch(Tensor& tensor);
+  void count_fetch(const Tensor& tensor);
   HostBlock allocate_host(std::size_t bytes);
   void retire(Tensor& tensor) noexcept;
   /// Work on `stream` starts after the last copy of the tensor.
