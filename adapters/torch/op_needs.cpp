@@ -65,6 +65,11 @@ void OpNeeds::begin() {
 }
 
 bool OpNeeds::end() {
+  if (key_ && session_.device().is_cpu()) {  // nobody counts there, nor has to
+    const NewBytes outputs{.outputs = predicted_.outputs, .total = predicted_.outputs};
+    session_.working_sets().learn(*key_, traits_, outputs);
+    return false;
+  }
   const std::optional<AllocatorCount> after = before_ ? session_.working_sets().count() : before_;
   if (!after) {
     return false;

@@ -16,16 +16,6 @@ thread_local OpScope* current_scope = nullptr;
 
 }  // namespace
 
-Reservation admit_for(const Request& request, SessionState& session) {
-  try {
-    const CacheLock lock(session.cache());
-    return session.cache().reserve(request, session.memory().current_stream());
-  } catch (const OutOfMemory& error) {
-    throw_out_of_memory.load()(error);
-  }
-  return {};
-}
-
 OpScope::OpScope(SessionState& session, const c10::OperatorHandle& op, const OpTraits& traits)
     : session_(session),
       cache_(session.cache()),

@@ -17,9 +17,6 @@ namespace headwater::adapter {
 
 class SessionState;
 
-/// Charges bytes for a request, offloading for them. Throws PyTorch's kind of OutOfMemory.
-Reservation admit_for(const Request& request, SessionState& session);
-
 /// One operator under management: its tensors are on the device and pinned while this lives.
 /// For one thread; knows the operator that runs on it.
 class OpScope {

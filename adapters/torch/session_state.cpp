@@ -6,6 +6,7 @@
 #include "headwater/device/host/host_device.h"
 #include "headwater/device/host/pageable_memory.h"
 #include "op_scope.h"
+#include "out_of_memory.h"
 #include "tensor_walk.h"
 
 #include <chrono>
@@ -133,7 +134,13 @@ Reservation SessionState::admit(std::size_t bytes) {
   if (OpScope* scope = OpScope::current()) {
     return scope->admit(bytes);
   }
-  return admit_for({.op = "allocation", .new_bytes = bytes}, *this);
+  try {
+    const CacheLock lock(cache());
+    return cache().reserve({.op = "allocation", .new_bytes = bytes}, memory_.current_stream());
+  } catch (const OutOfMemory& error) {
+    throw_out_of_memory.load()(error);
+  }
+  return {};
 }
 
 SessionStats SessionState::stats() {

@@ -58,11 +58,11 @@ class SessionState final : public AllocationGate {
   /// elsewhere there is nobody to ask, so it is predicted once the device is half full, and
   /// always where it may be anything.
   bool must_predict(const OpTraits& op) {
+    if (device().is_cpu()) {
+      return turns_.are_needed();
+    }
     const bool half_full =
         2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
-    if (device().is_cpu()) {
-      return half_full && turns_.are_needed();
-    }
     return half_full || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
   }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that

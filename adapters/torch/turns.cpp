@@ -21,11 +21,17 @@ void Turns::take(Attempt attempt, c10::function_ref<void()> give_up) {
   somebody_waits_.store(false);
 }
 
-void Turns::begin() {
-  if (others_are_running()) {
-    needed_.store(true, std::memory_order_relaxed);
+bool Turns::are_needed() {
+  if (needed_.load(std::memory_order_relaxed)) {
+    return true;
   }
-  add(num_running_, 1);
+  thread_local const char here = 0;
+  const void* first = nullptr;
+  if (!first_thread_.compare_exchange_strong(first, &here) && first != &here) {
+    needed_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
 }
 
 std::uint64_t Turns::begin_waiting_inside() {

@@ -35,7 +35,7 @@ class Turns final {
   void take(Attempt attempt, c10::function_ref<void()> give_up) HEADWATER_EXCLUDES(queue_);
 
   /// An operator has pinned its tensors, or unpinned them. Called with the cache's mutex held.
-  void begin();
+  void begin() { add(num_running_, 1); }
   void end() noexcept;
   /// Whether an operator that has begun may wait for another, and how it does. The first two are
   /// called with the cache's mutex held.
@@ -45,8 +45,8 @@ class Turns final {
   bool wait_inside(std::uint64_t ended);
   /// Exact with the cache's mutex held.
   bool others_are_running() const { return num_running_.load(std::memory_order_relaxed) > 0; }
-  /// Whether operators have ever run side by side.
-  bool are_needed() const { return needed_.load(std::memory_order_relaxed); }
+  /// Whether more than one thread has asked, the calling one included.
+  bool are_needed();
   std::uint64_t num_ended() const { return num_ended_.load(std::memory_order_relaxed); }
 
  private:
@@ -59,6 +59,7 @@ class Turns final {
   std::atomic<std::uint64_t> num_running_{0};
   std::atomic<std::uint64_t> num_inside_{0};  // of those, the ones that wait
   std::atomic<std::uint64_t> num_ended_{0};
+  std::atomic<const void*> first_thread_{nullptr};
   std::atomic<bool> needed_{false};
   std::atomic<bool> somebody_waits_{false};  // written under queue_
   Mutex queue_;
