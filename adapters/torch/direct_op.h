@@ -33,7 +33,7 @@ class TensorCollector {
   void add(const std::vector<at::Tensor>& tensors) { add_each(tensors); }
   template <class... Values>
   void add(const std::tuple<Values...>& values) {
-    std::apply([this](const auto&... value) { (add(value), ...); }, values);
+    std::apply([this](const auto&... value) { (this->add(value), ...); }, values);
   }
   /// Gives its elements out as copies only: operators with such lists are not made direct.
   template <class Element>
@@ -41,8 +41,6 @@ class TensorCollector {
   template <class Value>
   void add(const Value& /*not a tensor*/) {}
 
-  std::size_t size() const { return found_.size(); }
-  const at::Tensor& operator[](std::size_t i) const { return *found_[i]; }
   c10::ArrayRef<const at::Tensor*> all() const { return found_; }
 
  private:

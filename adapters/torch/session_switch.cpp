@@ -101,7 +101,8 @@ void StandStill::switch_to(std::shared_ptr<SessionState> session) {
   active.store(session_in_use.get());
 }
 
-void hold_back_other_threads() {
+// The mutex is held for good, which the analysis takes for a mistake.
+void hold_back_other_threads() HEADWATER_ANNOTATION(no_thread_safety_analysis) {
   if (end_mutex.try_lock()) {
     ends_process = true;
     gate.fetch_or(kEnding);

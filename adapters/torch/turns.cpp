@@ -25,7 +25,7 @@ bool Turns::are_needed() {
   if (needed_.load(std::memory_order_relaxed)) {
     return true;
   }
-  thread_local const char here = 0;
+  thread_local char here = 0;
   const void* first = nullptr;
   if (!first_thread_.compare_exchange_strong(first, &here) && first != &here) {
     needed_.store(true, std::memory_order_relaxed);

@@ -23,11 +23,11 @@ class HEADWATER_ANNOTATION(capability("mutex")) Mutex {
   using Wait = void (*)(std::mutex&);
   /// For a host program whose threads may hold a lock of its own, such as an interpreter's: waiting
   /// with it held could wait forever for a thread that needs it. Applies to every mutex.
-  static void set_wait(Wait wait) { wait_.store(wait, std::memory_order_relaxed); }
+  static void set_wait(Wait wait) { current_wait.store(wait, std::memory_order_relaxed); }
 
   void lock() HEADWATER_ANNOTATION(acquire_capability()) {
     if (!mutex_.try_lock()) {
-      wait_.load(std::memory_order_relaxed)(mutex_);
+      current_wait.load(std::memory_order_relaxed)(mutex_);
     }
   }
   void unlock() HEADWATER_ANNOTATION(release_capability()) { mutex_.unlock(); }
@@ -36,7 +36,7 @@ class HEADWATER_ANNOTATION(capability("mutex")) Mutex {
   void assume_held() const HEADWATER_ANNOTATION(assert_capability(this)) {}
 
  private:
-  static inline std::atomic<Wait> wait_{[](std::mutex& mutex) { mutex.lock(); }};
+  static inline std::atomic<Wait> current_wait{[](std::mutex& mutex) { mutex.lock(); }};
   std::mutex mutex_;
 };
 
