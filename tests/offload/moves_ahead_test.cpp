@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,14 +26,6 @@ class MovesAheadTest : public testing::Test {
     EXPECT_LE(rig_.budget.used(), rig_.budget.limit());
   }
 
-  std::vector<std::string> calls_of(const std::function<void()>& work) {
-    rig_.device.start_recording();
-    rig_.device.take_calls();
-    work();
-    rig_.check();
-    return rig_.device.take_calls();
-  }
-
   Tensor& make_absent(std::size_t bytes, unsigned seed) {
     Tensor& tensor = rig_.make(bytes, seed);
     rig_.reclaim(4_KiB);
@@ -46,7 +37,7 @@ class MovesAheadTest : public testing::Test {
 
 TEST_F(MovesAheadTest, AWriteBackRunsOnAStreamOfItsOwnAfterTheLastUse) {
   Tensor& tensor = rig_.make(1_KiB, 1);
-  EXPECT_THAT(calls_of([&] { EXPECT_TRUE(rig_.start_write_back(tensor)); }),
+  EXPECT_THAT(rig_.calls_of([&] { EXPECT_TRUE(rig_.start_write_back(tensor)); }),
               ElementsAre("record 0", "wait 1", "down 1", "record 1"));
 }
 
@@ -61,7 +52,7 @@ TEST_F(MovesAheadTest, ATensorBeingWrittenBackCanBeRead) {
 TEST_F(MovesAheadTest, GivingUpTheDeviceBytesThenCopiesNothing) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   rig_.start_write_back(tensor);
-  EXPECT_THAT(calls_of([&] { EXPECT_EQ(rig_.reclaim(1), 1_KiB); }), ElementsAre("wait 0"));
+  EXPECT_THAT(rig_.calls_of([&] { EXPECT_EQ(rig_.reclaim(1), 1_KiB); }), ElementsAre("wait 0"));
   EXPECT_EQ(tensor.residency, Residency::kHost);
   EXPECT_EQ(rig_.bytes_of(tensor), pattern(1, 1_KiB));
   EXPECT_EQ(rig_.statistics().num_offloads, 1U);
@@ -71,7 +62,7 @@ TEST_F(MovesAheadTest, GivingUpTheDeviceBytesThenCopiesNothing) {
 TEST_F(MovesAheadTest, AWriteWaitsForTheCopyAndMakesItWorthless) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   rig_.start_write_back(tensor);
-  EXPECT_THAT(calls_of([&] { rig_.write(tensor); }), ElementsAre("wait 0"));
+  EXPECT_THAT(rig_.calls_of([&] { rig_.write(tensor); }), ElementsAre("wait 0"));
   EXPECT_EQ(tensor.residency, Residency::kDevice);
   EXPECT_FALSE(tensor.host);
 }
@@ -102,7 +93,8 @@ TEST_F(MovesAheadTest, StreamsCanBeMadeAnewOnceNothingIsUnderWay) {
     rig_.cache.forget_streams();
   }
   rig_.reclaim(1);
-  EXPECT_THAT(calls_of([&] { EXPECT_TRUE(rig_.start_fetch(tensor)); }), testing::Contains("up 2"));
+  EXPECT_THAT(rig_.calls_of([&] { EXPECT_TRUE(rig_.start_fetch(tensor)); }),
+              testing::Contains("up 2"));
   rig_.read(tensor);
   EXPECT_EQ(rig_.bytes_of(tensor), pattern(1, 1_KiB));
 }
@@ -141,7 +133,7 @@ TEST_F(MovesAheadTest, AWriteBackThatCannotBeginLeavesEverythingAsItWas) {
 
 TEST_F(MovesAheadTest, AFetchRunsOnAStreamOfItsOwn) {
   Tensor& tensor = make_absent(1_KiB, 1);
-  EXPECT_THAT(calls_of([&] { EXPECT_TRUE(rig_.start_fetch(tensor)); }),
+  EXPECT_THAT(rig_.calls_of([&] { EXPECT_TRUE(rig_.start_fetch(tensor)); }),
               ElementsAre("record 0", "wait 1", "record 0", "wait 1", "up 1", "record 1"));
   EXPECT_EQ(rig_.budget.used(), 1_KiB);
 }
@@ -149,7 +141,7 @@ TEST_F(MovesAheadTest, AFetchRunsOnAStreamOfItsOwn) {
 TEST_F(MovesAheadTest, AnOperatorWaitsForAFetchOnTheDeviceAlone) {
   Tensor& tensor = make_absent(1_KiB, 1);
   rig_.start_fetch(tensor);
-  EXPECT_THAT(calls_of([&] { rig_.read(tensor); }), ElementsAre("wait 0"));
+  EXPECT_THAT(rig_.calls_of([&] { rig_.read(tensor); }), ElementsAre("wait 0"));
   EXPECT_EQ(tensor.residency, Residency::kBoth);
   EXPECT_EQ(rig_.bytes_of(tensor), pattern(1, 1_KiB));
   EXPECT_EQ(rig_.statistics().num_fetches_ahead, 1U);

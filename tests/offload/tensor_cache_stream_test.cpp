@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,14 +22,6 @@ using testing::IsEmpty;
 /// Streams 1 and 2 beside the default stream.
 class TensorCacheStreamTest : public testing::Test {
  protected:
-  std::vector<std::string> calls_of(const std::function<void()>& work) {
-    rig_.device.start_recording();
-    rig_.device.take_calls();
-    work();
-    rig_.check();
-    return rig_.device.take_calls();
-  }
-
   CacheRig rig_{{.budget = 4_KiB}};
   const StreamRef one_ = rig_.device.create_stream();
   const StreamRef two_ = rig_.device.create_stream();
@@ -40,25 +31,25 @@ TEST_F(TensorCacheStreamTest, AFetchIsOrderedBeforeItsUseOnAnotherStream) {
   Tensor& tensor = rig_.make(1_KiB, 1, one_);
   rig_.reclaim(1);
   rig_.read(tensor, one_);
-  EXPECT_THAT(calls_of([&] { rig_.read(tensor, two_); }), ElementsAre("record 1", "wait 2"));
+  EXPECT_THAT(rig_.calls_of([&] { rig_.read(tensor, two_); }), ElementsAre("record 1", "wait 2"));
 }
 
 TEST_F(TensorCacheStreamTest, AUseOnTheFetchingStreamNeedsNoEvent) {
   Tensor& tensor = rig_.make(1_KiB, 1, one_);
   rig_.reclaim(1);
   rig_.read(tensor, one_);
-  EXPECT_THAT(calls_of([&] { rig_.read(tensor, one_); }), IsEmpty());
+  EXPECT_THAT(rig_.calls_of([&] { rig_.read(tensor, one_); }), IsEmpty());
 }
 
 TEST_F(TensorCacheStreamTest, TheProgramOrdersWhatWasNeverMovedItself) {
   Tensor& tensor = rig_.make(1_KiB, 1, one_);
-  EXPECT_THAT(calls_of([&] { rig_.read(tensor, two_); }), IsEmpty());
+  EXPECT_THAT(rig_.calls_of([&] { rig_.read(tensor, two_); }), IsEmpty());
 }
 
 TEST_F(TensorCacheStreamTest, AWriteBackWaitsForTheLastUse) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   rig_.write(tensor, two_);
-  std::vector<std::string> calls = calls_of([&] { rig_.reclaim(1); });
+  std::vector<std::string> calls = rig_.calls_of([&] { rig_.reclaim(1); });
   ASSERT_GE(calls.size(), 3U);
   calls.resize(3);  // the rest is the allocator's
   EXPECT_THAT(calls, ElementsAre("record 2", "wait 0", "down 0"));
@@ -67,7 +58,7 @@ TEST_F(TensorCacheStreamTest, AWriteBackWaitsForTheLastUse) {
 TEST_F(TensorCacheStreamTest, CopiesOnDifferentStreamsRunOneAfterAnother) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   rig_.reclaim(1);
-  EXPECT_THAT(calls_of([&] { rig_.read(tensor, two_); }),
+  EXPECT_THAT(rig_.calls_of([&] { rig_.read(tensor, two_); }),
               ElementsAre("record 0", "wait 2", "up 2"));
 }
 
@@ -81,7 +72,7 @@ TEST_F(TensorCacheStreamTest, TheAllocatorHearsOfForeignStreamsOnly) {
 
 TEST_F(TensorCacheStreamTest, TheAllocatorHearsOfTheStreamAWriteBackRunsOn) {
   Tensor& tensor = rig_.make(1_KiB, 1, one_);
-  const std::vector<std::string> calls = calls_of([&] { rig_.reclaim(1); });
+  const std::vector<std::string> calls = rig_.calls_of([&] { rig_.reclaim(1); });
   EXPECT_EQ(tensor.residency, Residency::kHost);
   // "record 0, wait 1" is the allocator's: the bytes are free once the copy on stream 0 is done.
   EXPECT_THAT(calls, ElementsAre("record 1", "wait 0", "down 0", "record 0", "wait 1"));
@@ -99,7 +90,7 @@ TEST_F(TensorCacheStreamTest, ReturnedTensorsAreOrderedBeforeTheCallersStream) {
   Tensor& tensor = rig_.make(1_KiB, 1, one_);
   rig_.reclaim(1);
   rig_.read(tensor, one_);
-  const std::vector<std::string> calls = calls_of([&] { rig_.return_all(two_); });
+  const std::vector<std::string> calls = rig_.calls_of([&] { rig_.return_all(two_); });
   EXPECT_THAT(calls, testing::IsSupersetOf({"record 1", "wait 2"}));
 }
 

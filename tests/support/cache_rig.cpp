@@ -142,6 +142,14 @@ std::size_t CacheRig::abandon_fetches() {
   return cache.abandon_fetches();
 }
 
+std::vector<std::string> CacheRig::calls_of(const std::function<void()>& work) {
+  device.start_recording();
+  device.take_calls();
+  work();
+  check();
+  return device.take_calls();
+}
+
 void CacheRig::let_copies_end() {
   clock_.advance(1'000'000'000);
   device.synchronize(device.record(kDefaultStream));

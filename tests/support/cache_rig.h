@@ -10,6 +10,7 @@
 #include "support/sim_device_memory.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ class CacheRig {
   bool start_write_back(Tensor& tensor);
   bool start_fetch(Tensor& tensor, StreamRef stream = kDefaultStream);
   std::size_t abandon_fetches();
+  /// What the device is asked to do meanwhile; see RecordingDevice::take_calls.
+  std::vector<std::string> calls_of(const std::function<void()>& work);
   /// Waits for all copies enqueued so far.
   void let_copies_end();
   void set_budget(std::size_t bytes);

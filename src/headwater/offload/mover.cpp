@@ -24,23 +24,19 @@ Mover::~Mover() {
 }
 
 bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
-  tensor.host = allocate_host(tensor.bytes);
-  if (!tensor.host) {
+  if (!try_begin_write_back(tensor)) {
     return false;
   }
-  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
   try {
     order_after(tensor.stream, stream);
     follow(tensor, stream);
     copy(tensor, Direction::kToHost, stream);
   } catch (...) {
-    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
-    tensor.host.release();
+    undo_write_back(tensor);
     throw;
   }
   registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
-  statistics_.bytes_offloaded += tensor.bytes;
-  ++statistics_.num_offloads;
+  count_offload(tensor);
   return true;
 }
 
@@ -83,22 +79,18 @@ bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
 
 bool Mover::try_start_write_back(Tensor& tensor) {
   const StreamRef down = own_stream(Direction::kToHost);
-  tensor.host = allocate_host(tensor.bytes);
-  if (!tensor.host) {
+  if (!try_begin_write_back(tensor)) {
     return false;
   }
-  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
   try {
     order_after(tensor.stream, down);
     copy_ahead(tensor, Direction::kToHost, down);
   } catch (...) {
     drain(down);
-    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
-    tensor.host.release();
+    undo_write_back(tensor);
     throw;
   }
-  statistics_.bytes_offloaded += tensor.bytes;
-  ++statistics_.num_offloads;
+  count_offload(tensor);
   ++statistics_.num_offloads_ahead;
   return true;
 }
@@ -192,6 +184,25 @@ void Mover::forget_streams() {
   up_.reset();
   down_.reset();
   copy_streams_.clear();
+}
+
+bool Mover::try_begin_write_back(Tensor& tensor) {
+  tensor.host = allocate_host(tensor.bytes);
+  if (!tensor.host) {
+    return false;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackBegins);
+  return true;
+}
+
+void Mover::undo_write_back(Tensor& tensor) {
+  registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+  tensor.host.release();
+}
+
+void Mover::count_offload(const Tensor& tensor) {
+  statistics_.bytes_offloaded += tensor.bytes;
+  ++statistics_.num_offloads;
 }
 
 bool Mover::try_begin_fetch(Tensor& tensor, StreamRef stream) {

@@ -70,6 +70,11 @@ class Mover final {
   void forget_streams();
 
  private:
+  /// Finds host bytes for a copy of the device bytes.
+  bool try_begin_write_back(Tensor& tensor);
+  /// Gives them up again. REQUIRES: no copy is under way.
+  void undo_write_back(Tensor& tensor);
+  void count_offload(const Tensor& tensor);
   /// Charges and allocates the device bytes, in the order of `stream`.
   bool try_begin_fetch(Tensor& tensor, StreamRef stream);
   /// Gives them up again.
