@@ -6,6 +6,8 @@
 #include "op_scope.h"
 #include "session_state.h"
 #include "session_switch.h"
+#include "standby.h"
+#include "tensor_walk.h"
 
 #include <ATen/core/IListRef_inl.h>
 #include <ATen/core/List_inl.h>
@@ -15,43 +17,45 @@
 
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace headwater::adapter {
 
-/// Finds the tensors among an operator's arguments or results, as they come.
-class TensorCollector {
+/// Visits the tensors in an operator's argument or result as it comes.
+template <class Visit>
+class TensorVisitor {
  public:
-  void add(const at::Tensor& tensor) { found_.push_back(&tensor); }
-  void add(const std::optional<at::Tensor>& tensor) {
+  explicit TensorVisitor(Visit visit) : visit_(std::move(visit)) {}
+
+  void operator()(const at::Tensor& tensor) { visit_(tensor); }
+  void operator()(const std::optional<at::Tensor>& tensor) {
     if (tensor) {
-      add(*tensor);
+      visit_(*tensor);
     }
   }
-  void add(at::TensorList tensors) { add_each(tensors); }
-  void add(const at::ITensorListRef& tensors) { add_each(tensors); }
-  void add(const std::vector<at::Tensor>& tensors) { add_each(tensors); }
+  void operator()(at::TensorList tensors) { visit_each(tensors); }
+  void operator()(const at::ITensorListRef& tensors) { visit_each(tensors); }
+  void operator()(const std::vector<at::Tensor>& tensors) { visit_each(tensors); }
   template <class... Values>
-  void add(const std::tuple<Values...>& values) {
-    std::apply([this](const auto&... value) { (this->add(value), ...); }, values);
+  void operator()(const std::tuple<Values...>& values) {
+    std::apply([this](const auto&... value) { ((*this)(value), ...); }, values);
   }
   /// Gives its elements out as copies only: operators with such lists are not made direct.
   template <class Element>
-  void add(const c10::List<Element>& list) = delete;
+  void operator()(const c10::List<Element>& list) = delete;
   template <class Value>
-  void add(const Value& /*not a tensor*/) {}
-
-  c10::ArrayRef<const at::Tensor*> all() const { return found_; }
+  void operator()(const Value& /*not a tensor*/) {}
 
  private:
   template <class List>
-  void add_each(const List& tensors) {
+  void visit_each(const List& tensors) {
     for (const at::Tensor& tensor : tensors) {
-      add(tensor);
+      visit_(tensor);
     }
   }
 
-  c10::SmallVector<const at::Tensor*, 8> found_;
+  Visit visit_;
 };
 
 /// The tensors of one call, with what the operator does to each.
@@ -60,19 +64,24 @@ c10::SmallVector<TensorUse, 8> uses_of(const OpTraits& traits, const Args&... ar
   c10::SmallVector<TensorUse, 8> uses;
   auto known = traits.tensors.begin();
   std::uint16_t index = 0;
-  const auto add = [&](const auto& argument) {
+  TensorVisitor add([&](const at::Tensor& tensor) { uses.push_back({&tensor, known->access}); });
+  const auto add_next = [&](const auto& argument) {
     if (known != traits.tensors.end() && known->index == index) {
-      TensorCollector tensors;
-      tensors.add(argument);
-      for (const at::Tensor* tensor : tensors.all()) {
-        uses.push_back({tensor, known->access});
-      }
+      add(argument);
       ++known;
     }
     ++index;
   };
-  (add(args), ...);
+  (add_next(args), ...);
   return uses;
+}
+
+template <class... Args>
+std::size_t bytes_given(const Args&... args) {
+  std::size_t bytes = 0;
+  TensorVisitor add([&bytes](const at::Tensor& tensor) { bytes += bytes_shown(tensor); });
+  (add(args), ...);
+  return bytes;
 }
 
 /// An operator of PyTorch that takes its arguments as they come while nothing has to move, and
@@ -91,12 +100,20 @@ struct Direct<Op, Result(Args...)> {
       SessionState* session = running.session();
       if (session != nullptr && !keys.has(c10::DispatchKey::Python)) {
         const OpTraits& traits = session->ops().traits(kOp);
-        const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
-        const auto key = [&] { return op_key(kOp, args...); };
-        OpScope scope(*session, kOp, traits);
-        if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
-          session->count_op();
-          return redispatch(scope, keys, args...);
+        Standby& standby = session->standby();
+        if (standby.on()) {
+          if (standby.admits(standby.most_new_bytes(traits, bytes_given(args...)))) {
+            session->count_op();
+            return let_through(standby, keys, args...);
+          }
+        } else {
+          const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
+          const auto key = [&] { return op_key(kOp, args...); };
+          OpScope scope(*session, kOp, traits);
+          if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
+            session->count_op();
+            return redispatch(scope, keys, args...);
+          }
         }
       }
     }
@@ -105,6 +122,23 @@ struct Direct<Op, Result(Args...)> {
   }
 
  private:
+  /// See Note [Standing by].
+  static Result let_through(Standby& standby, c10::DispatchKeySet keys, Args... args) {
+    const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
+    if constexpr (std::is_void_v<Result> || std::is_reference_v<Result>) {
+      return Op::redispatch(keys, args...);  // makes nothing new
+    } else {
+      Result result = Op::redispatch(keys, args...);
+      TensorVisitor note([&standby](const at::Tensor& tensor) {
+        for_each_storage(tensor, [&standby](c10::StorageImpl& storage, Adoption adoption) {
+          standby.note(storage, adoption);
+        });
+      });
+      note(result);
+      return result;
+    }
+  }
+
   static Result redispatch(OpScope& scope, c10::DispatchKeySet keys, Args... args) {
     const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
     if constexpr (std::is_void_v<Result>) {
@@ -112,9 +146,10 @@ struct Direct<Op, Result(Args...)> {
       scope.finish_resident({});
     } else {
       Result result = Op::redispatch(keys, args...);
-      TensorCollector results;
-      results.add(result);
-      scope.finish_resident(results.all());
+      c10::SmallVector<const at::Tensor*, 4> results;
+      TensorVisitor add([&results](const at::Tensor& tensor) { results.push_back(&tensor); });
+      add(result);
+      scope.finish_resident(results);
       return result;
     }
   }

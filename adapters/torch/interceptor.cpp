@@ -8,6 +8,8 @@
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "session_switch.h"
+#include "standby.h"
+#include "tensor_walk.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/PyInterpreterHooks.h>
@@ -26,6 +28,32 @@ void redispatch_below(const c10::OperatorHandle& op,
   // also on threads that inherit this state.
   const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
   op.redispatchBoxed(keys, &stack);
+}
+
+/// Runs an operator as without us while everything fits twice over; false when it has to be
+/// managed. See Note [Standing by].
+bool try_let_through(SessionState& session,
+                     const c10::OperatorHandle& op,
+                     const OpTraits& traits,
+                     c10::DispatchKeySet keys,
+                     torch::jit::Stack& stack) {
+  Standby& standby = session.standby();
+  const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
+  if (!standby.admits(standby.most_new_bytes(op, traits, arguments))) {
+    return false;
+  }
+  session.count_op();
+  redispatch_below(op, keys, stack);
+  for (const c10::IValue& result : torch::jit::last(stack, traits.num_returns)) {
+    for_each_storage(result, [&standby](c10::StorageImpl& storage, Adoption adoption) {
+      standby.note(storage, adoption);
+    });
+  }
+  return true;
+}
+
+bool is_managed(OpPath path) {
+  return path == OpPath::kManage || path == OpPath::kList || path == OpPath::kCollective;
 }
 
 void run_collective(SessionState& session,
@@ -147,6 +175,21 @@ void intercept(const c10::OperatorHandle& op,
   }
   SessionState& session = *running.session();
   const OpTraits& traits = session.ops().traits(op);
+  if (session.standby().on() && is_managed(traits.path)) {
+    if (traits.path == OpPath::kCollective) {
+      session.standby().forbid();
+    } else if (try_let_through(session, op, traits, keys, *stack)) {
+      return;
+    }
+    running.end();
+    if (inside_operator()) {  // of another one, which nobody can wait for here
+      redispatch_below(op, keys, *stack);
+      return;
+    }
+    end_standby(session);
+    intercept(op, all_keys, stack);
+    return;
+  }
   switch (traits.path) {
     case OpPath::kPassThrough:
       running.end();

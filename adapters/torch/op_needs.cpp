@@ -53,8 +53,7 @@ Request OpNeeds::predict(Arguments arguments) {
   if (session_.device().is_cpu()) {
     return request;  // its allocator asks for whatever else there is
   }
-  request.spare_bytes =
-      bytes.total - std::min(bytes.total, bytes.outputs) + session_.unseen_bytes();
+  request.spare_bytes = bytes.workspace() + session_.unseen_bytes();
   return request;
 }
 
@@ -66,7 +65,8 @@ void OpNeeds::begin() {
 
 bool OpNeeds::end() {
   if (key_ && session_.device().is_cpu()) {  // nobody counts there, nor has to
-    const NewBytes outputs{.outputs = predicted_.outputs, .total = predicted_.outputs};
+    NewBytes outputs = predicted_;
+    outputs.total = outputs.outputs;
     session_.working_sets().learn(*key_, traits_, outputs);
     return false;
   }
@@ -74,13 +74,14 @@ bool OpNeeds::end() {
   if (!after) {
     return false;
   }
-  known_ = NewBytes{.outputs = predicted_.outputs, .total = after->so_far - before_->so_far};
+  known_ = predicted_;
+  known_->total = after->so_far - before_->so_far;
   session_.working_sets().learn(*key_, traits_, *known_);
   return true;
 }
 
 std::size_t OpNeeds::workspace_bytes() const {
-  return known_ ? known_->total - std::min(known_->total, known_->outputs) : 0;
+  return known_ ? known_->workspace() : 0;
 }
 
 }  // namespace headwater::adapter

@@ -67,6 +67,7 @@ Session::Session(const SessionOptions& options) {
   core.host_budget = options.host_budget;
   core.min_tensor_bytes = options.min_tensor_bytes;
   core.log_level = options.log_level;
+  core.standby = options.standby;
   state_ = std::make_shared<adapter::SessionState>(core, device);
   adapter::start_intercepting(state_);
 }
@@ -90,6 +91,7 @@ void Session::close() {
 }
 
 void Session::set_budget(std::size_t bytes) {
+  adapter::end_standby(*state_);
   state_->runtime().set_budget(bytes, state_->memory().current_stream());
   const adapter::CacheLock drops_what_was_referred_to(state_->cache());
 }
@@ -100,6 +102,7 @@ SessionStats Session::stats() const {
 
 void Session::reset_peak_stats() {
   state_->runtime().reset_peak();
+  state_->standby().reset_peak();
 }
 
 Hold Session::hold(const at::Tensor& tensor) {

@@ -7,8 +7,10 @@
 #include "headwater/device/host/pageable_memory.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
+#include "session_switch.h"
 #include "tensor_walk.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -33,7 +35,8 @@ SessionState::SessionState(const Options& options, c10::Device device)
       book_(memory_, options.min_tensor_bytes),
       runtime_(options, machine_for(device), memory_, book_),
       ops_(device.type()),
-      working_sets_(device) {
+      working_sets_(device),
+      standby_(*this, options.standby) {
   look_for_unseen_bytes();
 }
 
@@ -47,6 +50,7 @@ Tensor* SessionState::managed(c10::StorageImpl& storage, Adoption adoption) {
 }
 
 std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
+  end_standby(*this);  // adopting a tensor that another thread uses is not safe there
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
@@ -59,6 +63,7 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
 }
 
 std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
+  end_standby(*this);
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {
@@ -76,6 +81,7 @@ void SessionState::hold_until_step_ends(c10::StorageImpl& storage) {
 }
 
 void SessionState::hold_for_life(c10::StorageImpl& storage) {
+  end_standby(*this);
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {
     cache().hold_for_life(*found, memory_.current_stream());
@@ -87,8 +93,16 @@ void SessionState::end_step() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   const StreamRef stream = memory_.current_stream();
-  const CacheLock lock(cache());
-  runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
+  {
+    const CacheLock lock(cache());
+    runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
+  }
+  if (!standby_.on() && !inside_operator()) {
+    const StandStill still;
+    if (still.session() == this) {
+      standby_.try_begin();
+    }
+  }
 }
 
 void SessionState::release_step_pins() {
@@ -103,6 +117,18 @@ void SessionState::release_finished_work() {
     const CacheLock lock(cache());
     cache().release(finished);
   }
+}
+
+void SessionState::take_in(const std::vector<c10::intrusive_ptr<c10::StorageImpl>>& storages) {
+  const StreamRef stream = memory_.current_stream();
+  memory_.wait_for_all_work();  // they may have been written on any stream
+  const CacheLock lock(cache());
+  for (const c10::intrusive_ptr<c10::StorageImpl>& storage : storages) {
+    if (const Tensor* tensor = book_.find_or_adopt(*storage, cache(), stream)) {
+      memory_.record_use(tensor->device, stream);  // it may have been made for another stream
+    }
+  }
+  look_for_unseen_bytes();
 }
 
 void SessionState::close() {
@@ -134,6 +160,9 @@ Reservation SessionState::admit(std::size_t bytes) {
   if (OpScope* scope = OpScope::current()) {
     return scope->admit(bytes);
   }
+  if (standby_.on()) {  // nothing may move; the next operator ends it if this is too much
+    return runtime_.budget().reserve_beyond(bytes);
+  }
   try {
     const CacheLock lock(cache());
     return cache().reserve({.op = "allocation", .new_bytes = bytes}, memory_.current_stream());
@@ -146,6 +175,14 @@ Reservation SessionState::admit(std::size_t bytes) {
 SessionStats SessionState::stats() {
   SessionStats stats;
   static_cast<Report&>(stats) = runtime_.report();
+  stats.standing_by = standby_.on();
+  const Standby::Noted noted = standby_.noted();
+  stats.num_tensors += noted.num_tensors;
+  stats.managed_bytes += noted.bytes;
+  if (!device().is_cpu()) {  // there every allocation has been charged
+    stats.resident_bytes += noted.bytes;
+    stats.peak_bytes = std::max({stats.peak_bytes, stats.resident_bytes, standby_.peak()});
+  }
   stats.num_ops = num_ops_.load();
   stats.num_chunked_ops = num_chunked_ops_.load();
   stats.unmanaged_bytes = book_.unmanaged_bytes();

@@ -5,6 +5,7 @@
 #include "headwater/torch.h"
 #include "op_traits.h"
 #include "pending_work.h"
+#include "standby.h"
 #include "storage_book.h"
 #include "tensor_walk.h"
 #include "torch_memory.h"
@@ -36,6 +37,8 @@ class SessionState final : public AllocationGate {
   void end_step();
   /// Unpins what finished collectives have left pinned.
   void release_finished_work();
+  /// Adopts storages that operators made while nobody looked. REQUIRES: no operator runs.
+  void take_in(const std::vector<c10::intrusive_ptr<c10::StorageImpl>>& storages);
   /// Drops all holds it keeps itself and returns every tensor to its storage.
   void close();
 
@@ -52,6 +55,7 @@ class SessionState final : public AllocationGate {
   WorkingSets& working_sets() { return working_sets_; }
   PendingWork& pending_work() { return pending_work_; }
   Turns& turns() { return turns_; }
+  Standby& standby() { return standby_; }
 
   /// Whether room for what an operator allocates must be made before it runs. On the CPU the
   /// allocator asks when it is allocated, which is too late only where operators take turns;
@@ -87,6 +91,7 @@ class SessionState final : public AllocationGate {
   WorkingSets working_sets_;
   PendingWork pending_work_;
   Turns turns_;
+  Standby standby_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);

@@ -2,6 +2,7 @@
 
 #include "headwater/base/error.h"
 #include "session_state.h"
+#include "turns.h"
 
 #include <atomic>
 #include <cstdint>
@@ -27,12 +28,8 @@ constexpr unsigned kEnding = 2;     // the process is about to exit
 
 void leave() {
   --running_here;
-  const bool was_last = num_running.fetch_sub(1) == 1;
-  const unsigned closed = gate.load();
-  if (was_last && closed != 0) {
-    num_running.notify_all();
-  }
-  if ((closed & kEnding) != 0 && running_here == 0 && !ends_process) {
+  num_running.fetch_sub(1);
+  if ((gate.load() & kEnding) != 0 && running_here == 0 && !ends_process) {
     const MutexLock for_good(end_mutex);
   }
 }
@@ -63,6 +60,10 @@ std::shared_ptr<SessionState> active_session() {
   return session_in_use;
 }
 
+bool inside_operator() {
+  return running_here > 0;
+}
+
 RunningOp::RunningOp() : session_(enter()) {}
 
 void RunningOp::end() {
@@ -77,8 +78,8 @@ StandStill::StandStill() {
   }
   switch_mutex.lock();
   gate.fetch_or(kSwitching);
-  for (std::int64_t running = num_running.load(); running != 0; running = num_running.load()) {
-    num_running.wait(running);
+  while (num_running.load() != 0) {
+    let_others_run.load()();  // they may need the interpreter lock to end
   }
 }
 

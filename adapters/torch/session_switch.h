@@ -30,6 +30,9 @@ class RunningOp {
   bool ended_ = false;
 };
 
+/// Whether the calling thread is inside an operator.
+bool inside_operator();
+
 /// Lets no other thread begin an operator, nor return from one, until the process has exited. A
 /// thread that returns to an interpreter on its way out is ended inside PyTorch's functions, which
 /// takes the process down. The calling thread goes on as before. Cannot be taken back.

@@ -81,22 +81,12 @@ c10::intrusive_ptr<c10::StorageImpl> refer_to(c10::StorageImpl& storage) {
   return alive;
 }
 
-/// The same, but one that only its Python wrapper refers to is taken for dying: a reference would
-/// need the interpreter lock.
-c10::intrusive_ptr<c10::StorageImpl> try_refer_to(c10::StorageImpl& storage) {
-  if (storage.pyobj_slot()->load_pyobj() != nullptr &&
-      c10::raw::intrusive_ptr::use_count(&storage) <= 1) {
-    return {};
-  }
-  return refer_to(storage);
-}
-
 /// Beyond the address word only a storage that stays alive meanwhile may be touched: another thread
 /// frees the parts of a dying one before it comes to our deleter.
 template <class Storage>
 void set_access(Storage& storage, bool allowed) {
   if constexpr (CanGuardAccess<Storage>) {
-    if (c10::intrusive_ptr<c10::StorageImpl> alive = try_refer_to(storage)) {
+    if (c10::intrusive_ptr<c10::StorageImpl> alive = StorageBook::try_refer_to(storage)) {
       if (allowed) {
         allow_access(*alive);
       } else {
@@ -143,6 +133,14 @@ Tensor* StorageBook::find(const c10::StorageImpl& storage) {
       const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
   return pointer.get_deleter() == &free_managed ? static_cast<Tensor*>(pointer.get_context())
                                                 : nullptr;
+}
+
+c10::intrusive_ptr<c10::StorageImpl> StorageBook::try_refer_to(c10::StorageImpl& storage) {
+  if (storage.pyobj_slot()->load_pyobj() != nullptr &&
+      c10::raw::intrusive_ptr::use_count(&storage) <= 1) {
+    return {};
+  }
+  return refer_to(storage);
 }
 
 Tensor* StorageBook::find_or_adopt(c10::StorageImpl& storage,

@@ -33,6 +33,9 @@ class StorageBook final : public MoveListener {
   static void expect_collectives();
 
   static Tensor* find(const c10::StorageImpl& storage);
+  /// A reference to a storage that may be freed at this moment: null then, and also when only its
+  /// Python wrapper refers to it, since another reference would need the interpreter lock.
+  static c10::intrusive_ptr<c10::StorageImpl> try_refer_to(c10::StorageImpl& storage);
   /// Adopts the storage at first sight when its bytes came from the device's own allocator.
   /// Null when it is left alone.
   Tensor* find_or_adopt(c10::StorageImpl& storage, TensorCache& cache, StreamRef stream)

@@ -63,6 +63,12 @@ StreamRef TorchMemory::current_stream() {
   return reference(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
 }
 
+void TorchMemory::wait_for_all_work() const {
+  if (!device_.is_cpu()) {
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  }
+}
+
 StreamRef TorchMemory::reference(c10::Stream stream) {
   // Most threads stay on one stream for long; an earlier session's answer is not in our table.
   struct Last {

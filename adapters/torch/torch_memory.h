@@ -25,6 +25,8 @@ class TorchMemory final : public DeviceMemory {
   [[nodiscard]] Buffer try_allocate(std::size_t bytes, StreamRef stream) override;
   void record_use(const Buffer& buffer, StreamRef stream) override;
 
+  /// Waits for everything the device has been given to do, on any stream.
+  void wait_for_all_work() const;
   /// The stream operators of the calling thread run on now.
   StreamRef current_stream();
   /// Our name for one of PyTorch's streams.

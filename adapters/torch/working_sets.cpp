@@ -9,6 +9,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <atomic>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -60,6 +61,15 @@ void add_bytes(const c10::IValue& value,
   });
 }
 
+/// The working sets whose first product has run on this thread: a library is set up, and keeps
+/// workspaces, for each.
+thread_local std::uint64_t set_up_for = 0;
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
 std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments arguments) {
@@ -87,6 +97,8 @@ std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments
   }
 }
 
+WorkingSets::WorkingSets(c10::Device device) : device_(device), serial_(next_serial()) {}
+
 std::optional<NewBytes> WorkingSets::find(OpKey key) {
   const MutexLock lock(mutex_);
   const auto entry = known_.find(key);
@@ -96,30 +108,40 @@ std::optional<NewBytes> WorkingSets::find(OpKey key) {
 NewBytes WorkingSets::predict(const c10::OperatorHandle& op,
                               const OpTraits& traits,
                               Arguments arguments,
-                              std::size_t room) const {
+                              std::size_t room) {
   constexpr std::size_t kAllThereIs = std::numeric_limits<std::size_t>::max() / 4;
-  constexpr std::size_t kLibraryBytes = std::size_t{512}
-                                        << 20;  // more than workspaces tend to take
-  constexpr std::size_t kLibraryTimes = 8;
   const std::optional<std::size_t> outputs = output_bytes(op, arguments);
   std::unordered_set<const c10::StorageImpl*> seen;
   std::size_t given = 0;
   for (const c10::IValue& argument : arguments) {
     add_bytes(argument, seen, given);
   }
-  NewBytes bytes{.outputs = outputs.value_or(0), .total = outputs.value_or(0)};
+  NewBytes bytes{.given = given, .outputs = outputs.value_or(0), .total = outputs.value_or(0)};
   if (is_unknown(traits.workspace)) {
     bytes.total += kLibraryTimes * given + kLibraryBytes;
     bytes.total = bytes.total <= room ? bytes.total : kAllThereIs;
   } else if (!outputs || traits.workspace != Workspace::kNone) {
-    bytes.total += given;
+    bytes.total += predict_workspace(traits, given);
   }
   return bytes;
 }
 
+std::size_t WorkingSets::predict_workspace(const OpTraits& traits, std::size_t given) {
+  constexpr std::size_t kTimesIfNeverRun = 4;
+  constexpr std::size_t kBytesIfNeverRun = std::size_t{32} << 20;
+  const MutexLock lock(mutex_);
+  const auto entry = measured_.find(traits.name);
+  if (entry == measured_.end()) {
+    return kTimesIfNeverRun * given + kBytesIfNeverRun;
+  }
+  const Measured& most = entry->second;
+  const double scaled = std::max(most.for_each_given, 1.0) * static_cast<double>(given);
+  return most.on_little + static_cast<std::size_t>(scaled);
+}
+
 void WorkingSets::learn(OpKey key, const OpTraits& traits, NewBytes bytes) {
   constexpr std::size_t kMostKnown = 1 << 16;
-  if (traits.workspace == Workspace::kFirstTime && !library_is_set_up_.exchange(true)) {
+  if (traits.workspace == Workspace::kFirstTime && std::exchange(set_up_for, serial_) != serial_) {
     return;  // what the library keeps is not allocated again
   }
   const MutexLock lock(mutex_);
@@ -127,11 +149,18 @@ void WorkingSets::learn(OpKey key, const OpTraits& traits, NewBytes bytes) {
     known_.clear();
   }
   known_.insert_or_assign(key, bytes);
+  Measured& most = measured_[traits.name];
+  if (bytes.given < kLittle) {
+    most.on_little = std::max(most.on_little, bytes.workspace());
+  } else {
+    const double ratio = static_cast<double>(bytes.workspace()) / static_cast<double>(bytes.given);
+    most.for_each_given = std::max(most.for_each_given, ratio);
+  }
 }
 
 bool WorkingSets::is_unknown(Workspace workspace) const {
   return workspace == Workspace::kUnknown ||
-         (workspace == Workspace::kFirstTime && !library_is_set_up_.load());
+         (workspace == Workspace::kFirstTime && set_up_for != serial_);
 }
 
 std::optional<AllocatorCount> WorkingSets::count() const {
@@ -142,7 +171,8 @@ std::optional<AllocatorCount> WorkingSets::count() const {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto bytes = allocator->getDeviceStats(device_.index()).allocated_bytes.at(kAll);
   return AllocatorCount{.now = static_cast<std::uint64_t>(bytes.current),
-                        .so_far = static_cast<std::uint64_t>(bytes.allocated)};
+                        .so_far = static_cast<std::uint64_t>(bytes.allocated),
+                        .peak = static_cast<std::uint64_t>(bytes.peak)};
 }
 
 }  // namespace headwater::adapter

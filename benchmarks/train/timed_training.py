@@ -136,13 +136,17 @@ class Trainer:
         self._drain()
         peaks.begin_steady()
         before = headwater.stats()
+        launch_ms = []
         for n in range(self.length.warm_up, self.length.warm_up + self.length.timed):
+            start = time.perf_counter()
             losses.append(_step(workload, scope, n, marks))
+            launch_ms.append((time.perf_counter() - start) * 1e3)
         marks.mark()
         self._drain()
         moved = _moved(before, headwater.stats(), self.length.timed) if managed else {}
         return {
             **_times(marks.intervals_ms()),
+            "launch_ms": _summary(launch_ms),  # what the host takes to launch a step
             **peaks.as_dict(),
             **moved,
             "losses": [float(loss.item()).hex() for loss in losses],

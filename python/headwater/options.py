@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 Budget = int | float | str
 Size = int | str
 
+STANDBY_POLICIES = ("auto", "off", "on")
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
 MINIMUM = None  # how the compiled module spells budget="minimum"
 WHOLE_HOST = None  # how it spells an unlimited host_budget
@@ -33,7 +34,8 @@ class Options:
     An explicit argument wins over its environment variable, which wins over the default.
 
     >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
-    Options(budget='2GiB', device=None, host_budget=None, min_tensor_bytes=4096, log_level='info')
+    Options(budget='2GiB', device=None, host_budget=None, min_tensor_bytes=4096, log_level='info',
+        standby='auto')
     """
 
     budget: Budget = "auto"
@@ -41,6 +43,7 @@ class Options:
     host_budget: Size | None = None  # None: as much as the machine has
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
+    standby: str = "auto"  # whether operators are let through while everything fits twice over
     from_environment: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -57,10 +60,13 @@ class Options:
         return cls(**given, **found, from_environment=frozenset(found))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        if self.log_level not in LOG_LEVELS:
+        self._check_choice("log_level", LOG_LEVELS)
+        self._check_choice("standby", STANDBY_POLICIES)
+
+    def _check_choice(self, option: str, choices: tuple[str, ...]) -> None:
+        if (chosen := getattr(self, option)) not in choices:
             raise ValueError(
-                f"Unknown {self.name('log_level')}. Use one of {', '.join(LOG_LEVELS)}: "
-                f"got {self.log_level!r}"
+                f"Unknown {self.name(option)}. Use one of {', '.join(choices)}: got {chosen!r}"
             )
 
     def name(self, option: str) -> str:
@@ -78,6 +84,7 @@ VARIABLES = {
     "host_budget": "HEADWATER_HOST_BUDGET",
     "min_tensor_bytes": "HEADWATER_MIN_TENSOR_BYTES",
     "log_level": "HEADWATER_LOG",
+    "standby": "HEADWATER_STANDBY",
 }
 
 

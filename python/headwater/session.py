@@ -46,6 +46,7 @@ def enable(
     *,
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
+    standby: str | None = None,
 ) -> None:
     """Keeps the managed tensors of ``device`` within ``budget`` bytes from here on.
 
@@ -53,9 +54,11 @@ def enable(
     default: 90 % of what is free) or ``"minimum"`` (only what the running operator needs).
     ``device``: the current GPU, or the CPU where there is none. ``host_budget``: most host memory
     for offloaded tensors. ``min_tensor_bytes``: smaller tensors stay where they are (4096).
-    ``log_level``: debug, info, warning, error or off. Each has an environment variable:
-    HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_MIN_TENSOR_BYTES,
-    HEADWATER_LOG. HEADWATER_DISABLE=1 makes this and every other call do nothing.
+    ``log_level``: debug, info, warning, error or off. ``standby``: whether operators are let
+    through unmanaged while everything fits twice over: auto (on a GPU), off or on. Each has
+    an environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET,
+    HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY. HEADWATER_DISABLE=1 makes
+    this and every other call do nothing.
 
     Raises ValueError on unusable options and RuntimeError if already enabled.
 
@@ -77,6 +80,7 @@ def enable(
                 "host_budget": host_budget,
                 "min_tensor_bytes": min_tensor_bytes,
                 "log_level": log_level,
+                "standby": standby,
             }
         )
         _session = _start(options)
@@ -108,6 +112,7 @@ def budget(
     *,
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
+    standby: str | None = None,
 ) -> Iterator[None]:
     """``enable`` for the length of a block; takes the same options.
 
@@ -117,7 +122,14 @@ def budget(
     >>> with headwater.budget("12GiB"):
     ...     train()
     """
-    enable(budget, device, host_budget, min_tensor_bytes=min_tensor_bytes, log_level=log_level)
+    enable(
+        budget,
+        device,
+        host_budget,
+        min_tensor_bytes=min_tensor_bytes,
+        log_level=log_level,
+        standby=standby,
+    )
     try:
         yield
     except BaseException:
@@ -201,7 +213,7 @@ def _start(options: Options) -> _Session:
     budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))
     extension = _extension()
     extension.set_out_of_memory_type(OutOfMemory)
-    extension.enable(budget_bytes, device, host, floor, options.log_level)
+    extension.enable(budget_bytes, device, host, floor, options.log_level, options.standby)
     try:
         return _Session(device, _change_torch(device))
     except BaseException:

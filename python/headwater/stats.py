@@ -25,11 +25,17 @@ class Stats:
     stall_seconds: float = 0.0  # time operators waited for moves
     num_ops: int = 0
     num_tensors: int = 0
+    standing_by: bool = False  # operators are let through: everything fits twice over
     num_offloads: int = 0
     num_fetches: int = 0
     num_offloads_ahead: int = 0  # of those, begun before room was short
     num_fetches_ahead: int = 0  # of the fetches, begun before an operator asked
     num_fetches_abandoned: int = 0  # of those, never used
+    num_stages: int = 0  # of the plan that is followed now; 0 when there is none
+    planned_step_seconds: float = 0.0  # what a step takes by that plan
+    planned_stall_seconds: float = 0.0  # of it, waiting for moves
+    fetch_bytes_per_second: float = 0.0  # of the link, as measured for the plan
+    offload_bytes_per_second: float = 0.0
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current
     num_chunked_ops: int = 0  # list operators run in chunks that fit
 

@@ -105,9 +105,15 @@ py::dict stats() {
   d["num_fetches_ahead"] = s.moves.num_fetches_ahead;
   d["num_fetches_abandoned"] = s.moves.num_fetches_abandoned;
   d["num_clean_drops"] = s.moves.num_clean_drops;
+  d["num_stages"] = s.plan.num_stages;
+  d["planned_step_seconds"] = static_cast<double>(s.plan.step_ns) * 1e-9;
+  d["planned_stall_seconds"] = static_cast<double>(s.plan.stall_ns) * 1e-9;
+  d["fetch_bytes_per_second"] = s.plan.fetch_bytes_per_s;
+  d["offload_bytes_per_second"] = s.plan.offload_bytes_per_s;
   d["num_ops"] = s.num_ops;
   d["num_chunked_ops"] = s.num_chunked_ops;
   d["num_tensors"] = s.num_tensors;
+  d["standing_by"] = s.standing_by;
   d["stall_seconds"] = static_cast<double>(s.moves.stall_ns) * 1e-9;
   return d;
 }
@@ -116,7 +122,8 @@ void enable(std::optional<std::size_t> budget,
             const std::string& device,
             std::optional<std::size_t> host_budget,
             std::size_t min_tensor_bytes,
-            const std::string& log_level) {
+            const std::string& log_level,
+            const std::string& standby) {
   if (session()) {
     throw Error("Headwater is enabled already. Call headwater.disable() first.");
   }
@@ -126,6 +133,7 @@ void enable(std::optional<std::size_t> budget,
   options.host_budget = host_budget.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
   options.log_level = parse_log_level(log_level);
+  options.standby = parse_standby_policy(standby);
   std::unique_ptr<Session> opened;
   {
     const py::gil_scoped_release no_gil;  // operators that must end first may need it
@@ -190,7 +198,8 @@ void bind_session(py::module_& m) {
         py::arg("device"),
         py::arg("host_budget"),
         py::arg("min_tensor_bytes"),
-        py::arg("log_level"));
+        py::arg("log_level"),
+        py::arg("standby"));
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
   m.def("set_budget", [](std::optional<std::size_t> budget) {

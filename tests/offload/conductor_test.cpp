@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = 1_KiB;
 class Training {
  public:
   Training(const RigOptions& options, std::size_t num_layers)
-      : rig(options), conductor(rig.cache, rig.budget, [](StreamRef) {
+      : rig(options), conductor(rig.cache, rig.budget, [](std::size_t, StreamRef) {
           return Costs{.op_ns = {},
                        .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
                        .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};

@@ -155,6 +155,12 @@ TEST_F(MovesAheadTest, AFetchTakesFreeRoomOnly) {
   EXPECT_EQ(other.residency, Residency::kDevice);
 }
 
+TEST_F(MovesAheadTest, AFetchLeavesTheHeadroomItIsAskedTo) {
+  Tensor& tensor = make_absent(2_KiB, 1);
+  EXPECT_FALSE(rig_.start_fetch(tensor, kDefaultStream, 2_KiB + 1));
+  EXPECT_TRUE(rig_.start_fetch(tensor, kDefaultStream, 2_KiB));
+}
+
 TEST_F(MovesAheadTest, AFetchNobodyUsedMakesRoomWhenThereIsNoOther) {
   Tensor& tensor = make_absent(2_KiB, 1);
   rig_.start_fetch(tensor);

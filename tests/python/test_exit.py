@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from new_process import in_a_new_process
 
+# On a GPU a thread must not begin with a matrix product: PyTorch warns of that on its own.
 PROGRAMS = {
     "absent tensors and what refers to them": """
         kept = [torch.randn(64, 64, device=device) for _ in range(20)]
@@ -27,7 +28,7 @@ PROGRAMS = {
         shared = torch.randn(64, 64, device=device)
         def work(event):
             while True:
-                (shared @ shared).tanh() + 1
+                (shared.tanh() @ shared) + 1
                 event.set()
         for event in begun[1:]:
             threading.Thread(target=work, args=(event,), daemon=True).start()
@@ -53,7 +54,7 @@ PROGRAMS = {
     "a thread that outlives the main program": """
         import threading
         shared = torch.randn(64, 64, device=device)
-        work = lambda: [shared @ shared for _ in range(100)]
+        work = lambda: [shared.tanh() @ shared for _ in range(100)]
         threading.Thread(target=work).start()
     """,
     "data loader workers": """

@@ -54,6 +54,13 @@ class RuntimeTest : public testing::Test {
   void TearDown() override { listener_.give_up(); }
 };
 
+TEST(OptionsTest, ReadsHowToStandBy) {
+  EXPECT_EQ(parse_standby_policy("auto"), StandbyPolicy::kAuto);
+  EXPECT_EQ(parse_standby_policy("off"), StandbyPolicy::kOff);
+  EXPECT_EQ(parse_standby_policy("on"), StandbyPolicy::kOn);
+  EXPECT_THROW(parse_standby_policy("On"), InvalidArgument);
+}
+
 TEST_F(RuntimeTest, AFreshRuntimeReportsItsBudgetAndNothingElse) {
   start({.budget = 2_MiB});
   EXPECT_EQ(report(), (Report{.budget_bytes = 2_MiB, .moves = {}}));

@@ -132,9 +132,9 @@ bool CacheRig::start_write_back(Tensor& tensor) {
   return cache.try_start_write_back(tensor);
 }
 
-bool CacheRig::start_fetch(Tensor& tensor, StreamRef stream) {
+bool CacheRig::start_fetch(Tensor& tensor, StreamRef stream, std::size_t headroom) {
   const MutexLock lock(cache.mutex());
-  return cache.try_start_fetch(tensor, stream);
+  return cache.try_start_fetch(tensor, headroom, stream);
 }
 
 std::size_t CacheRig::abandon_fetches() {

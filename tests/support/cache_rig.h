@@ -60,7 +60,7 @@ class CacheRig {
   void settle();
   void return_all(StreamRef stream = kDefaultStream);
   bool start_write_back(Tensor& tensor);
-  bool start_fetch(Tensor& tensor, StreamRef stream = kDefaultStream);
+  bool start_fetch(Tensor& tensor, StreamRef stream = kDefaultStream, std::size_t headroom = 0);
   std::size_t abandon_fetches();
   /// What the device is asked to do meanwhile; see RecordingDevice::take_calls.
   std::vector<std::string> calls_of(const std::function<void()>& work);

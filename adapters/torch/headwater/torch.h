@@ -29,6 +29,7 @@ struct SessionOptions {
   std::size_t host_budget = Options::kUnlimited;
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
+  StandbyPolicy standby = StandbyPolicy::kAuto;
 };
 
 /// Report of the runtime plus what only the adapter sees.
@@ -36,6 +37,7 @@ struct SessionStats : Report {
   std::uint64_t num_ops = 0;
   std::uint64_t num_chunked_ops = 0;
   std::size_t unmanaged_bytes = 0;  // in storages that are left where they are
+  bool standing_by = false;         // operators are let through: everything fits twice over
 };
 
 /// Keeps the bytes of tensors on the device, at a fixed address, while alive. Move-only.

@@ -1,5 +1,7 @@
 #include "headwater/offload/conductor.h"
 
+#include "headwater/offload/link_rates.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -78,6 +80,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     return;
   }
   const StepTrace& trace = recorder_.end_step();
+  reserve_ = reserve;
   const std::size_t limit = budget_.limit();
   const std::size_t budget = limit - std::min(limit, reserve);
   stage_.reset();
@@ -109,7 +112,8 @@ void Conductor::stop_watching() {
 
 Costs Conductor::costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream) {
   if (!machine_costs_) {
-    machine_costs_ = measure_(stream);
+    cache_.settle(reserve_ + kMeasuredBytes, stream);
+    machine_costs_ = measure_(reserve_, stream);
   }
   Costs costs = *machine_costs_;
   costs.op_ns = spread(trace, step_ns);
@@ -127,7 +131,7 @@ void Conductor::enter_stage(std::uint32_t stage, StreamRef stream) {
     }
     for (const Ordinal ordinal : score_->starting_with(next)) {
       if (Tensor* tensor = find(ordinal)) {
-        cache_.try_start_fetch(*tensor, stream);
+        cache_.try_start_fetch(*tensor, reserve_, stream);
       }
     }
     ++next;

@@ -31,8 +31,9 @@ class Conductor final : public TensorWatcher {
     std::optional<Position> place;  // in the step before
   };
 
-  /// Finds the machine's costs, without operator times, by copies on a stream.
-  using Measure = std::function<Costs(StreamRef)>;
+  /// Finds the machine's costs, without operator times, by copies on a stream; leaves so many bytes
+  /// of the budget free.
+  using Measure = std::function<Costs(std::size_t headroom, StreamRef stream)>;
 
   Conductor(TensorCache& cache, const Budget& budget, Measure measure);
 
@@ -45,6 +46,8 @@ class Conductor final : public TensorWatcher {
 
   void on_forget(const Tensor& tensor) noexcept override;
 
+  /// The machine's costs, without operator times, once they have been measured.
+  const std::optional<Costs>& machine_costs() const { return machine_costs_; }
   /// Null while nothing is planned.
   const Score* score() const { return score_.get(); }
 
@@ -72,6 +75,7 @@ class Conductor final : public TensorWatcher {
   std::optional<std::uint32_t> stage_;  // the one under way
   std::unordered_map<TensorId, Tensor*> tensors_;
   std::vector<Access> accesses_;  // of the operator at hand, kept for their room
+  std::size_t reserve_ = 0;       // bytes of the budget that are for others
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;
 };

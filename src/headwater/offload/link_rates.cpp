@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <optional>
 
 namespace headwater {
 namespace {
 
 constexpr Link kCommonLink{.bytes_per_s = 12e9, .latency_ns = 10'000};
-constexpr std::size_t kLargeBytes = std::size_t{16} << 20;
 constexpr std::size_t kSmallBytes = 4096;
 
 struct Ends {
@@ -39,22 +37,29 @@ double fastest_ns(
 
 Link measure_link(Device& device, const Ends& ends, Direction direction, StreamRef stream) {
   const double small_ns = fastest_ns(device, ends, kSmallBytes, direction, stream);
-  const double large_ns = fastest_ns(device, ends, kLargeBytes, direction, stream);
+  const double large_ns = fastest_ns(device, ends, kMeasuredBytes, direction, stream);
   const double stream_ns = std::max(large_ns - small_ns, 1.0);
-  return {.bytes_per_s = static_cast<double>(kLargeBytes - kSmallBytes) / stream_ns * 1e9,
+  return {.bytes_per_s = static_cast<double>(kMeasuredBytes - kSmallBytes) / stream_ns * 1e9,
           .latency_ns = static_cast<std::uint64_t>(small_ns)};
 }
 
 }  // namespace
 
-Costs measure_links(
-    Device& device, DeviceMemory& memory, HostPool& pool, Budget& budget, StreamRef stream) {
+Costs measure_links(Device& device,
+                    DeviceMemory& memory,
+                    HostPool& pool,
+                    Budget& budget,
+                    std::size_t headroom,
+                    StreamRef stream) {
   Costs costs;
   costs.fetch = kCommonLink;
   costs.offload = kCommonLink;
-  const std::optional<Reservation> charge = budget.try_reserve(kLargeBytes);
-  const Buffer buffer = charge ? memory.try_allocate(kLargeBytes, stream) : Buffer();
-  const HostBlock block = buffer ? pool.try_allocate(kLargeBytes) : HostBlock();
+  if (budget.available() < kMeasuredBytes + headroom) {
+    return costs;
+  }
+  const std::optional<Reservation> charge = budget.try_reserve(kMeasuredBytes);
+  const Buffer buffer = charge ? memory.try_allocate(kMeasuredBytes, stream) : Buffer();
+  const HostBlock block = buffer ? pool.try_allocate(kMeasuredBytes) : HostBlock();
   if (block) {
     const Ends ends{buffer.data(), block.data()};
     costs.offload = measure_link(device, ends, Direction::kToHost, stream);

@@ -15,6 +15,7 @@ void Score::plan_for(std::size_t budget, const Costs& costs) {
   } catch (const OutOfMemory&) {
     plan_ = {};  // moving on demand goes further: operators may need less than they did
   }
+  expected_ = estimate_time(liveness_, plan_, costs);
   starting_.assign(plan_.stages.size(), {});
   for (const PlannedStage& stage : plan_.stages) {
     for (const PlannedFetch& fetch : stage.fetch) {

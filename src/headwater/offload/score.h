@@ -1,5 +1,6 @@
 #pragma once
 
+#include "headwater/plan/plan_time.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/step_follower.h"
 
@@ -28,6 +29,8 @@ class Score final {
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
   const StagePlan& plan() const { return plan_; }
+  /// What the plan takes on paper.
+  const PlanTime& expected() const { return expected_; }
   /// Whether the plan serves a budget that is about the one it was made for.
   bool suits(std::size_t budget) const;
   /// Tensors whose fetch starts with a stage.
@@ -41,6 +44,7 @@ class Score final {
   const Liveness liveness_;
   StepFollower follower_;
   StagePlan plan_;
+  PlanTime expected_;
   std::vector<std::vector<Ordinal>> starting_;
   std::size_t budget_ = 0;
 };

@@ -170,8 +170,8 @@ bool TensorCache::try_start_write_back(Tensor& tensor) {
          mover_.try_start_write_back(tensor);
 }
 
-bool TensorCache::try_start_fetch(Tensor& tensor, StreamRef stream) {
-  return tensor.residency == Residency::kHost && tensor.bytes <= budget_.available() &&
+bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream) {
+  return tensor.residency == Residency::kHost && tensor.bytes + headroom <= budget_.available() &&
          mover_.try_start_fetch(tensor, stream);
 }
 

@@ -86,9 +86,10 @@ class TensorCache final : public PinKeeper {
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
   /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
-  /// Begins to fetch a tensor into room that is free, for work on `stream`. False when it is there
-  /// already or there is no room.
-  bool try_start_fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Begins to fetch a tensor for work on `stream`, into room that is free with `headroom` bytes to
+  /// spare. False when it is there already or there is no room.
+  bool try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream)
+      HEADWATER_REQUIRES(mutex_);
   /// Takes back the fetches under way that no operator has asked for; returns their bytes.
   std::size_t abandon_fetches() HEADWATER_REQUIRES(mutex_);
 

@@ -3,8 +3,20 @@
 #include "headwater/memory/statistics.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace headwater {
+
+/// The moves planned for steps like the last ones. All zero while nothing is planned.
+struct PlanReport {
+  std::size_t num_stages = 0;
+  std::uint64_t step_ns = 0;   // what such a step takes on paper
+  std::uint64_t stall_ns = 0;  // of it, waiting for moves
+  double fetch_bytes_per_s = 0;
+  double offload_bytes_per_s = 0;
+
+  bool operator==(const PlanReport&) const = default;
+};
 
 /// What happened so far, as data. Sizes in bytes.
 struct Report {
@@ -16,6 +28,7 @@ struct Report {
   std::size_t host_bytes = 0;  // in host blocks
   std::size_t num_tensors = 0;
   Statistics moves;
+  PlanReport plan;
 
   bool operator==(const Report&) const = default;
 };

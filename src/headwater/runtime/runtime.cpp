@@ -65,8 +65,8 @@ Runtime::Runtime(const Options& options,
       pools_(make_pools(host_, host_budget_)),
       cache_({*machine_.device, memory, pool_refs(), budget_, listener},
              strictness_of(options.budget)),
-      conductor_(cache_, budget_, [this, &memory](StreamRef stream) {
-        return measure_links(*machine_.device, memory, *pools_.front(), budget_, stream);
+      conductor_(cache_, budget_, [this, &memory](std::size_t headroom, StreamRef stream) {
+        return measure_links(*machine_.device, memory, *pools_.front(), budget_, headroom, stream);
       }) {
   const MutexLock lock(cache_.mutex());
   cache_.set_watcher(&conductor_);
@@ -103,7 +103,21 @@ Report Runtime::report() const {
   for (const std::unique_ptr<HostPool>& pool : pools_) {
     report.host_bytes += pool->block_bytes();
   }
+  report.plan = plan_report();
   return report;
+}
+
+PlanReport Runtime::plan_report() const {
+  const Score* score = conductor_.score();
+  const std::optional<Costs>& costs = conductor_.machine_costs();
+  if (score == nullptr || score->plan().empty() || !costs) {
+    return {};
+  }
+  return {.num_stages = score->plan().stages.size(),
+          .step_ns = score->expected().step_ns,
+          .stall_ns = score->expected().stall_ns,
+          .fetch_bytes_per_s = costs->fetch.bytes_per_s,
+          .offload_bytes_per_s = costs->offload.bytes_per_s};
 }
 
 std::vector<HostPool*> Runtime::pool_refs() const {

@@ -54,6 +54,7 @@ class Runtime {
 
  private:
   std::vector<HostPool*> pool_refs() const;
+  PlanReport plan_report() const HEADWATER_REQUIRES(cache_.mutex());
 
   const Options options_;
   const Log log_;

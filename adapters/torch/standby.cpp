@@ -1,0 +1,155 @@
+#include "standby.h"
+
+#include "cache_lock.h"
+#include "session_state.h"
+#include "session_switch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headwater::adapter {
+
+bool Standby::admits(std::size_t bytes) {
+  const std::size_t spent = spent_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (fits(spent)) {
+    return true;
+  }
+  session_.look_for_unseen_bytes();
+  spent_.store(bytes, std::memory_order_relaxed);
+  return fits(bytes);
+}
+
+bool Standby::fits(std::size_t bytes) const {
+  const Budget& budget = session_.runtime().budget();
+  return budget.used() + session_.unseen_bytes() + bytes <= budget.limit() / 2;
+}
+
+std::size_t Standby::most_new_bytes(const OpTraits& traits, std::size_t given) const {
+  constexpr std::size_t kTimes = 4;  // few make more than four times what they read
+  return session_.working_sets().is_unknown(traits.workspace)
+             ? WorkingSets::kLibraryTimes * given + WorkingSets::kLibraryBytes
+             : kTimes * given;
+}
+
+std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
+                                    const OpTraits& traits,
+                                    Arguments arguments) const {
+  std::size_t given = 0;
+  for (const c10::IValue& argument : arguments) {
+    for_each_storage(argument,
+                     [&given](c10::StorageImpl& storage, Adoption) { given += storage.nbytes(); });
+  }
+  const std::size_t guess = most_new_bytes(traits, given);
+  if (!traits.tensors.empty()) {
+    return guess;
+  }
+  if (const std::optional<NewBytes> known =
+          session_.working_sets().find(boxed_op_key(op, arguments))) {
+    return guess + known->total;
+  }
+  return guess + output_bytes(op, arguments).value_or(session_.runtime().budget().limit());
+}
+
+void Standby::note(c10::StorageImpl& storage, Adoption adoption) {
+  if (adoption == Adoption::kForbidden) {
+    session_.book().note_unmanaged(storage);
+    return;
+  }
+  if (storage.device() != session_.device() || StorageBook::find(storage) != nullptr ||
+      storage.nbytes() < session_.runtime().options().min_tensor_bytes) {
+    return;
+  }
+  c10::raw::weak_intrusive_ptr::incref(&storage);
+  Weak weak = Weak::reclaim(&storage);
+  const MutexLock lock(mutex_);
+  if (noted_.size() >= prune_at_) {
+    prune();
+  }
+  noted_.push_back(std::move(weak));
+}
+
+Standby::Noted Standby::noted() {
+  Noted sum;
+  for (const c10::intrusive_ptr<c10::StorageImpl>& storage : alive()) {
+    if (StorageBook::find(*storage) == nullptr) {
+      sum.bytes += storage->nbytes();
+      ++sum.num_tensors;
+    }
+  }
+  return sum;
+}
+
+std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::alive() {
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages;
+  const MutexLock lock(mutex_);
+  prune();
+  for (const Weak& storage : noted_) {
+    if (c10::intrusive_ptr<c10::StorageImpl> found =
+            StorageBook::try_refer_to(*storage._unsafe_get_target())) {
+      storages.push_back(std::move(found));
+    }
+  }
+  return storages;
+}
+
+void Standby::prune() {
+  // Operators that work in place return what they were given, each time anew.
+  const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
+  std::erase_if(noted_, [](const Weak& storage) { return storage.expired(); });
+  std::ranges::sort(noted_, {}, address);
+  const auto repeated = std::ranges::unique(noted_, {}, address);
+  noted_.erase(repeated.begin(), repeated.end());
+  prune_at_ = std::max(kLeastToPrune, 2 * noted_.size());
+}
+
+std::size_t Standby::peak() const {
+  const std::optional<AllocatorCount> count = session_.working_sets().count();
+  return count && on() && count->peak > peak_before_.load() ? count->peak : 0;
+}
+
+void Standby::reset_peak() {
+  if (const std::optional<AllocatorCount> count = session_.working_sets().count()) {
+    peak_before_.store(count->peak);
+  }
+}
+
+void Standby::try_begin() {
+  if (!on() && may_begin()) {
+    spent_.store(0);
+    reset_peak();
+    on_.store(true);
+  }
+}
+
+bool Standby::may_begin() {
+  if (forbidden_.load() || policy_ == StandbyPolicy::kOff ||
+      (policy_ == StandbyPolicy::kAuto && !session_.working_sets().count())) {
+    return false;
+  }
+  const Report report = session_.runtime().report();
+  session_.look_for_unseen_bytes();
+  // A tensor with a copy on the host has to be told of every write.
+  return report.host_bytes == 0 && !session_.runtime().conductor().watching() &&
+         session_.pending_work().empty() &&
+         report.peak_bytes + session_.unseen_bytes() <= report.budget_bytes / 2;
+}
+
+std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::end() {
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages = alive();
+  const MutexLock lock(mutex_);
+  on_.store(false);
+  noted_.clear();
+  return storages;
+}
+
+void end_standby(SessionState& session) {
+  if (!session.standby().on() || inside_operator()) {
+    return;
+  }
+  const StandStill still;
+  if (still.session() == &session && session.standby().on()) {
+    session.take_in(session.standby().end());
+  }
+}
+
+}  // namespace headwater::adapter

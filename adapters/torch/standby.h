@@ -1,0 +1,85 @@
+#pragma once
+
+#include "headwater/base/mutex.h"
+#include "headwater/runtime/options.h"
+#include "op_traits.h"
+#include "tensor_walk.h"
+#include "working_sets.h"
+
+#include <c10/core/StorageImpl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+namespace headwater::adapter {
+
+class SessionState;
+
+/// Lets operators through while everything fits twice over.
+///
+/// Note [Standing by]: once a step has stayed below half of the budget, operators run as they would
+/// without us: nothing is pinned, adopted or measured, and what they make is only noted. Each is
+/// taken to allocate more than such operators do; when the sum of that reaches the half, the
+/// allocator is asked what is really in use. If that is too much, standing by ends before the
+/// operator runs, and everything noted that is still alive is adopted, so that it can be moved.
+/// Nothing may move meanwhile, since operators on other threads have not pinned what they use:
+/// it begins and ends while no operator runs, and whatever could move a tensor ends it first.
+class Standby final {
+ public:
+  /// What has been noted and is alive, not counting what has been adopted since.
+  struct Noted {
+    std::size_t bytes = 0;
+    std::size_t num_tensors = 0;
+  };
+
+  Standby(SessionState& session, StandbyPolicy policy) : session_(session), policy_(policy) {}
+
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+  /// Whether an operator may be let through that allocates no more than `bytes`.
+  bool admits(std::size_t bytes);
+  /// More than an operator tends to allocate when it is given so many bytes.
+  std::size_t most_new_bytes(const OpTraits& traits, std::size_t given) const;
+  /// The same for operators that may be given none.
+  std::size_t most_new_bytes(const c10::OperatorHandle& op,
+                             const OpTraits& traits,
+                             Arguments arguments) const;
+  /// Remembers what an operator that was let through has made.
+  void note(c10::StorageImpl& storage, Adoption adoption) HEADWATER_EXCLUDES(mutex_);
+  Noted noted() HEADWATER_EXCLUDES(mutex_);
+  /// The most bytes that were in use while standing by, as far as the allocator knows.
+  std::size_t peak() const;
+
+  /// Begins if the session allows it. REQUIRES: no operator runs.
+  void try_begin();
+  /// Ends it; returns what has been noted and is alive. REQUIRES: no operator runs.
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> end() HEADWATER_EXCLUDES(mutex_);
+  /// From now on it does not begin.
+  void forbid() { forbidden_.store(true); }
+  void reset_peak();
+
+ private:
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  static constexpr std::size_t kLeastToPrune = 256;
+
+  bool may_begin();
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive() HEADWATER_EXCLUDES(mutex_);
+  bool fits(std::size_t bytes) const;
+  void prune() HEADWATER_REQUIRES(mutex_);
+
+  SessionState& session_;
+  const StandbyPolicy policy_;
+  std::atomic<bool> on_{false};  // changed while no operator runs
+  std::atomic<bool> forbidden_{false};
+  std::atomic<std::size_t> spent_{0};        // since the allocator was asked
+  std::atomic<std::size_t> peak_before_{0};  // of the allocator, when this began
+  Mutex mutex_;
+  std::vector<Weak> noted_ HEADWATER_GUARDED_BY(mutex_);
+  std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;
+};
+
+/// Lets running operators end, ends standing by and adopts what was noted. Does nothing when it is
+/// off, or inside an operator.
+void end_standby(SessionState& session);
+
+}  // namespace headwater::adapter

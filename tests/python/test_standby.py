@@ -1,0 +1,176 @@
+"""While everything fits twice over operators are let through, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+import headwater
+
+BUDGET = 1 << 20
+BLOCK = 64 << 10  # bytes of the tensors made here
+
+
+def enable(budget: int, device: str) -> None:
+    """Enables it with half of the budget to fill, whatever is on the device already."""
+    there = 0 if device == "cpu" else torch.cuda.memory_allocated()
+    headwater.enable(budget + 2 * there, device=device, min_tensor_bytes=1, standby="on")
+
+
+@pytest.fixture
+def standing_by(device: str) -> str:
+    """A device whose session stands by."""
+    enable(BUDGET, device)
+    headwater.end_step()
+    assert headwater.stats().standing_by
+    return device
+
+
+def make(device: str, value: float) -> torch.Tensor:
+    return torch.full((BLOCK // 4,), value, device=device)
+
+
+def test_it_begins_when_a_step_has_stayed_below_half_of_the_budget(device: str) -> None:
+    enable(BUDGET, device)
+    assert not headwater.stats().standing_by
+    make(device, 1.0)
+    headwater.end_step()
+    assert headwater.stats().standing_by
+
+
+def test_it_does_not_begin_after_a_step_above_half_of_the_budget(device: str) -> None:
+    headwater.enable(BUDGET, device=device, min_tensor_bytes=1, standby="on")
+    kept = [make(device, i) for i in range(9)]
+    headwater.end_step()
+    assert not headwater.stats().standing_by
+    assert len(kept) == 9
+
+
+def test_it_does_not_begin_while_the_host_holds_copies(device: str) -> None:
+    headwater.enable(4 * BLOCK, device=device, min_tensor_bytes=1, standby="on")
+    kept = [make(device, i) for i in range(6)]
+    headwater.set_budget("64MiB")
+    headwater.reset_peak_stats()
+    headwater.end_step()
+    assert not headwater.stats().standing_by
+    assert [float(tensor[0]) for tensor in kept] == [0, 1, 2, 3, 4, 5]
+
+
+def test_it_never_begins_when_off_and_by_itself_only_on_a_gpu() -> None:
+    for policy in ("off", "auto"):
+        with headwater.budget("64MiB", device="cpu", standby=policy):
+            make("cpu", 1.0)
+            headwater.end_step()
+            assert not headwater.stats().standing_by
+
+
+def test_operators_and_tensors_are_counted_all_the_same(standing_by: str) -> None:
+    before = headwater.stats()
+    kept = [make(standing_by, 1.0) + i for i in range(3)]
+    stats = headwater.stats()
+    assert stats.standing_by
+    assert stats.num_ops >= before.num_ops + 6
+    assert stats.num_tensors == before.num_tensors + len(kept)
+    assert stats.resident_bytes >= before.resident_bytes + len(kept) * BLOCK
+    assert stats.peak_bytes >= stats.resident_bytes
+
+
+def test_what_was_made_meanwhile_moves_once_room_is_short(standing_by: str) -> None:
+    kept = [make(standing_by, i) + 1 for i in range(40)]
+    stats = headwater.stats()
+    assert not stats.standing_by
+    assert stats.peak_bytes <= stats.budget_bytes
+    assert stats.bytes_offloaded >= 20 * BLOCK
+    assert [float(tensor[-1]) for tensor in kept] == list(range(1, 41))
+
+
+def test_lowering_the_budget_moves_what_was_made_meanwhile(standing_by: str) -> None:
+    kept = [make(standing_by, i) for i in range(4)]
+    headwater.set_budget("minimum")
+    assert headwater.stats().bytes_offloaded >= 4 * BLOCK
+    assert [float(tensor.sum()) for tensor in kept] == [i * BLOCK / 4 for i in range(4)]
+
+
+def test_a_hold_ends_it(standing_by: str) -> None:
+    tensor = make(standing_by, 3.0)
+    with headwater.hold(tensor):
+        assert not headwater.stats().standing_by
+        headwater.set_budget("minimum")
+        address = tensor.data_ptr()
+    assert address != 0
+    assert float(tensor.mean()) == 3.0
+
+
+def test_writes_are_seen_after_it_has_ended(standing_by: str) -> None:
+    tensor = make(standing_by, 1.0)
+    view = tensor[: BLOCK // 8]
+    tensor.mul_(2)
+    headwater.set_budget("minimum")
+    view.add_(1)
+    headwater.set_budget("64MiB")
+    assert (float(tensor[0]), float(tensor[-1])) == (3.0, 2.0)
+
+
+def test_tensors_made_and_freed_meanwhile_are_forgotten(standing_by: str) -> None:
+    before = headwater.stats().num_tensors
+    for i in range(5000):
+        make(standing_by, i)
+    kept = torch.ones(1024, device=standing_by)
+    for _ in range(5000):
+        kept.add_(1)
+        torch.add(kept, 1, out=kept)
+    assert headwater.stats().num_tensors == before + 1
+    assert headwater.stats().standing_by
+
+
+def test_training_goes_on_through_it_with_the_same_bits(device: str) -> None:
+    def train() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
+        net = net.to(device)
+        optimizer = torch.optim.AdamW(net.parameters())
+        for size in (8, 8, 2048, 8, 8):  # one step needs more than half of the budget
+            loss = net(torch.ones(size, 32, device=device)).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return [parameter.detach().cpu().clone() for parameter in net.parameters()]
+
+    expected = train()
+    budget = (2 << 20) + (0 if device == "cpu" else 2 * torch.cuda.memory_allocated())
+    with headwater.budget(budget, device=device, min_tensor_bytes=1, standby="on"):
+        found = train()
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_operators_of_other_threads_go_on_while_it_begins_and_ends(device: str) -> None:
+    enable(64 << 20, device)
+    stop = threading.Event()
+    wrong: list[float] = []
+
+    def work(value: float) -> None:
+        kept = make(device, value)
+        while not stop.is_set():
+            result = (kept + kept) - kept
+            kept = result * 1.0
+            if float(kept[7]) != value:
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    began = 0
+    for i in range(60):
+        headwater.reset_peak_stats()
+        headwater.end_step()
+        began += headwater.stats().standing_by
+        large = torch.ones((40 << 18) if i % 2 else 1, device=device)  # 40 MiB end it
+        headwater.hold(large).release()
+        del large
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert began > 10
