@@ -6,6 +6,8 @@
 #include <ATen/ops/_adaptive_avg_pool2d_ops.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
 #include <ATen/ops/_log_softmax_ops.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_ops.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention_backward_ops.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward_ops.h>
@@ -105,6 +107,8 @@ void register_normalisation(torch::Library& library) {
 void register_attention_and_recurrent_cells(torch::Library& library) {
   register_all<ops::_scaled_dot_product_flash_attention,
                ops::_scaled_dot_product_flash_attention_backward,
+               ops::_scaled_dot_product_cudnn_attention,
+               ops::_scaled_dot_product_cudnn_attention_backward,
                ops::_scaled_dot_product_efficient_attention,
                ops::_scaled_dot_product_efficient_attention_backward,
                ops::_scaled_dot_product_flash_attention_for_cpu,

@@ -16,7 +16,9 @@
 #include <ATen/ops/_fused_adam_ops.h>
 #include <ATen/ops/_fused_adamw_ops.h>
 #include <ATen/ops/_fused_sgd_ops.h>
+#include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/_to_copy_ops.h>
+#include <ATen/ops/_unsafe_view_ops.h>
 #include <ATen/ops/abs_ops.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/addcdiv_ops.h>
@@ -148,6 +150,8 @@ void register_indexing(torch::Library& library) {
 void register_copies_and_shapes(torch::Library& library) {
   register_all<ops::copy_,
                ops::_to_copy,
+               ops::_local_scalar_dense,
+               ops::_unsafe_view,
                ops::clone,
                ops::fill__Scalar,
                ops::zero_,

@@ -99,14 +99,15 @@ struct Direct<Op, Result(Args...)> {
       const RunningOp running;
       SessionState* session = running.session();
       if (session != nullptr && !keys.has(c10::DispatchKey::Python)) {
-        const OpTraits& traits = session->ops().traits(kOp);
         Standby& standby = session->standby();
         if (standby.on()) {
-          if (standby.admits(standby.most_new_bytes(traits, bytes_given(args...)))) {
+          static const Workspace kWorkspace = workspace_of(kOp);
+          if (standby.admits(standby.most_new_bytes(kWorkspace, bytes_given(args...)))) {
             session->count_op();
             return let_through(standby, keys, args...);
           }
         } else {
+          const OpTraits& traits = session->ops().traits(kOp);
           const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
           const auto key = [&] { return op_key(kOp, args...); };
           OpScope scope(*session, kOp, traits);

@@ -44,10 +44,13 @@ bool try_let_through(SessionState& session,
   }
   session.count_op();
   redispatch_below(op, keys, stack);
-  for (const c10::IValue& result : torch::jit::last(stack, traits.num_returns)) {
-    for_each_storage(result, [&standby](c10::StorageImpl& storage, Adoption adoption) {
-      standby.note(storage, adoption);
-    });
+  const Arguments results = torch::jit::last(stack, traits.num_returns);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (op.schema().returns()[i].alias_info() == nullptr) {  // else it was given, not made
+      for_each_storage(results[i], [&standby](c10::StorageImpl& storage, Adoption adoption) {
+        standby.note(storage, adoption);
+      });
+    }
   }
   return true;
 }

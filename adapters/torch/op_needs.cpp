@@ -31,7 +31,7 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
 }
 
 Request OpNeeds::predict(Arguments arguments) {
-  Request request{.op = traits_.name};
+  Request request{.op = traits_.name, .spare_bytes = session_.unseen_bytes()};
   if (!session_.must_predict(traits_)) {
     return request;
   }

@@ -62,6 +62,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
     return session_.turns().num_ended();
   }
   mark_pinned();
+  if (played_) {
+    session_.runtime().conductor().start_clock(*played_);
+  }
   needs_.begin();
   return std::nullopt;
 }

@@ -98,24 +98,6 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-Workspace workspace_of(const c10::OperatorHandle& op) {
-  const std::string& name = op.schema().name();
-  if (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm")) {
-    return Workspace::kUnknown;
-  }
-  constexpr std::array<std::string_view, 7> kProducts{"aten::mm",
-                                                      "aten::addmm",
-                                                      "aten::bmm",
-                                                      "aten::baddbmm",
-                                                      "aten::addbmm",
-                                                      "aten::mv",
-                                                      "aten::dot"};
-  if (std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end()) {
-    return Workspace::kFirstTime;
-  }
-  return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
-}
-
 AccessKind access_of(const c10::FunctionSchema& schema, std::uint16_t index) {
   const c10::Argument& argument = schema.arguments()[index];
   const bool marked = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
@@ -167,6 +149,24 @@ bool needs_no_management(const c10::OperatorHandle& op) {
     return path == OpPath::kPassThrough || path == OpPath::kView;
   };
   return skips(c10::kCPU) && skips(c10::kCUDA);
+}
+
+Workspace workspace_of(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  if (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm")) {
+    return Workspace::kUnknown;
+  }
+  constexpr std::array<std::string_view, 7> kProducts{"aten::mm",
+                                                      "aten::addmm",
+                                                      "aten::bmm",
+                                                      "aten::baddbmm",
+                                                      "aten::addbmm",
+                                                      "aten::mv",
+                                                      "aten::dot"};
+  if (std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end()) {
+    return Workspace::kFirstTime;
+  }
+  return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
 }
 
 OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {

@@ -58,6 +58,8 @@ const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes();
 /// Whether the operator is a view or a composite on every device.
 bool needs_no_management(const c10::OperatorHandle& op);
 
+Workspace workspace_of(const c10::OperatorHandle& op);
+
 OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device);
 
 /// Traits of every operator seen, for one device type. Thread-safe; references stay valid.

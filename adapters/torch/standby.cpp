@@ -24,9 +24,9 @@ bool Standby::fits(std::size_t bytes) const {
   return budget.used() + session_.unseen_bytes() + bytes <= budget.limit() / 2;
 }
 
-std::size_t Standby::most_new_bytes(const OpTraits& traits, std::size_t given) const {
+std::size_t Standby::most_new_bytes(Workspace workspace, std::size_t given) const {
   constexpr std::size_t kTimes = 4;  // few make more than four times what they read
-  return session_.working_sets().is_unknown(traits.workspace)
+  return session_.working_sets().is_unknown(workspace)
              ? WorkingSets::kLibraryTimes * given + WorkingSets::kLibraryBytes
              : kTimes * given;
 }
@@ -39,7 +39,7 @@ std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
     for_each_storage(argument,
                      [&given](c10::StorageImpl& storage, Adoption) { given += storage.nbytes(); });
   }
-  const std::size_t guess = most_new_bytes(traits, given);
+  const std::size_t guess = most_new_bytes(traits.workspace, given);
   if (!traits.tensors.empty()) {
     return guess;
   }
@@ -93,12 +93,15 @@ std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::alive() {
 }
 
 void Standby::prune() {
-  // Operators that work in place return what they were given, each time anew.
-  const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
+  constexpr std::size_t kSuspicious = 1 << 16;  // nobody keeps as many tensors alive
   std::erase_if(noted_, [](const Weak& storage) { return storage.expired(); });
-  std::ranges::sort(noted_, {}, address);
-  const auto repeated = std::ranges::unique(noted_, {}, address);
-  noted_.erase(repeated.begin(), repeated.end());
+  if (noted_.size() > kSuspicious) {
+    // Some operators return what they were given without saying so, each time anew.
+    const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
+    std::ranges::sort(noted_, {}, address);
+    const auto repeated = std::ranges::unique(noted_, {}, address);
+    noted_.erase(repeated.begin(), repeated.end());
+  }
   prune_at_ = std::max(kLeastToPrune, 2 * noted_.size());
 }
 

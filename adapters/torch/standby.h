@@ -39,7 +39,7 @@ class Standby final {
   /// Whether an operator may be let through that allocates no more than `bytes`.
   bool admits(std::size_t bytes);
   /// More than an operator tends to allocate when it is given so many bytes.
-  std::size_t most_new_bytes(const OpTraits& traits, std::size_t given) const;
+  std::size_t most_new_bytes(Workspace workspace, std::size_t given) const;
   /// The same for operators that may be given none.
   std::size_t most_new_bytes(const c10::OperatorHandle& op,
                              const OpTraits& traits,

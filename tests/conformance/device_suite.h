@@ -230,6 +230,22 @@ TYPED_TEST_P(DeviceSuite, CopiesOfNothingAndPartsAreFine) {
   this->device().free(data, this->kBytes, this->stream_);
 }
 
+TYPED_TEST_P(DeviceSuite, TimedEventsTellHowLongTheWorkBetweenThemTook) {
+  void* data = this->device().try_allocate(this->kBytes, this->stream_);
+  const Event before = this->device().record_timed(this->stream_);
+  this->to_device(data, 0, this->stream_);
+  const Event between = this->device().record_timed(this->stream_);
+  this->to_host(1, data, this->stream_);
+  const Event after = this->device().record_timed(this->stream_);
+  this->device().synchronize(after);
+  ASSERT_TRUE(after.ns_since(before));
+  ASSERT_TRUE(after.ns_since(between));
+  EXPECT_GT(*after.ns_since(before), *after.ns_since(between));
+  EXPECT_FALSE(after.ns_since(Event()));
+  EXPECT_FALSE(Event().ns_since(before));
+  this->device().free(data, this->kBytes, this->stream_);
+}
+
 TYPED_TEST_P(DeviceSuite, ThreadsUseStreamsOfTheirOwn) {
   std::vector<std::jthread> threads;
   for (unsigned char i = 0; i < 4; ++i) {
@@ -264,6 +280,7 @@ REGISTER_TYPED_TEST_SUITE_P(DeviceSuite,
                             FreedBytesServeTheSameStreamAgain,
                             WorkEnqueuedBeforeAFreeStillSeesTheBytes,
                             CopiesOfNothingAndPartsAreFine,
+                            TimedEventsTellHowLongTheWorkBetweenThemTook,
                             ThreadsUseStreamsOfTheirOwn);
 
 }  // namespace headwater::conformance

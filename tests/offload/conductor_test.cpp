@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = 1_KiB;
 class Training {
  public:
   Training(const RigOptions& options, std::size_t num_layers)
-      : rig(options), conductor(rig.cache, rig.budget, [](std::size_t, StreamRef) {
+      : rig(options), conductor(rig.cache, rig.budget, rig.device, [](std::size_t, StreamRef) {
           return Costs{.op_ns = {},
                        .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
                        .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};
@@ -103,6 +103,10 @@ class Training {
       op = conductor.begin_op(OpKey(key), uses, kDefaultStream);
     }
     const Reservation reserved = rig.acquire(uses);
+    if (op) {
+      const MutexLock lock(rig.cache.mutex());
+      conductor.start_clock(*op);
+    }
     for (const Content& content : given) {
       EXPECT_EQ(rig.bytes_of(*content.tensor), pattern(content.seed, kBytes));
     }

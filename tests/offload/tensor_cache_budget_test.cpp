@@ -185,6 +185,17 @@ TEST(TensorCacheBudgetTest, SpareBytesAreMadeRoomForButNotReserved) {
   EXPECT_EQ(rig.budget.used(), 3_KiB);
 }
 
+TEST(TensorCacheBudgetTest, WhatIsFetchedLeavesTheSpareBytes) {
+  CacheRig rig({.budget = 8_KiB});
+  Tensor& absent = rig.make(4_KiB, 1);
+  rig.reclaim(1);
+  rig.make(2_KiB, 2);
+  const std::vector<Use> uses{{&absent, AccessKind::kRead}};
+  const Reservation reserved = rig.acquire(uses, {.spare_bytes = 4_KiB});
+  EXPECT_THAT(rig.resident(), ElementsAre(absent.id));
+  rig.release(uses);
+}
+
 TEST(TensorCacheBudgetTest, SpareBytesThatDoNotFitRefuseNothing) {
   CacheRig rig({.budget = 4_KiB});
   rig.make(2_KiB, 1);

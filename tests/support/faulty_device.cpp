@@ -64,8 +64,8 @@ void FaultyDevice::copy(
   }
 }
 
-Event FaultyDevice::record(StreamRef stream) {
-  Event event = inner_.record(stream);
+Event FaultyDevice::record_event(StreamRef stream, Timing timing) {
+  Event event = timing == Timing::kOn ? inner_.record_timed(stream) : inner_.record(stream);
   const MutexLock lock(mutex_);
   const bool failed = failed_streams_.erase(stream.native()) > 0;
   return failed ? Event(std::make_shared<FailedEvent>(std::move(event))) : event;

@@ -34,7 +34,7 @@ class FaultyDevice final : public Device {
             Direction direction,
             StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
   StreamRef create_stream() override { return inner_.create_stream(); }
-  Event record(StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
+  Event record_event(StreamRef stream, Timing timing) override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override HEADWATER_EXCLUDES(mutex_);
   void synchronize(const Event& event) override;
 

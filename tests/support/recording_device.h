@@ -41,12 +41,12 @@ class RecordingDevice final : public Device {
     inner_.copy(target, source, bytes, direction, stream);
   }
   StreamRef create_stream() override { return inner_.create_stream(); }
-  Event record(StreamRef stream) override {
+  Event record_event(StreamRef stream, Timing timing) override {
     note("record ", stream);
     if (fail_record_.exchange(false)) {
       throw DeviceError("Record failed: injected fault");
     }
-    return inner_.record(stream);
+    return timing == Timing::kOn ? inner_.record_timed(stream) : inner_.record(stream);
   }
   void wait(StreamRef stream, const Event& event) override {
     note("wait ", stream);

@@ -49,13 +49,20 @@ class Device {
   /// Makes a stream that lives as long as the device.
   virtual StreamRef create_stream() = 0;
 
-  virtual Event record(StreamRef stream) = 0;
+  Event record(StreamRef stream) { return record_event(stream, Timing::kOff); }
+  /// An event that can tell the time; recording it takes a little longer.
+  Event record_timed(StreamRef stream) { return record_event(stream, Timing::kOn); }
 
   /// Later work on `stream` starts only after the event.
   virtual void wait(StreamRef stream, const Event& event) = 0;
 
   /// Blocks until the event; throws DeviceError if work before it failed.
   virtual void synchronize(const Event& event) = 0;
+
+ protected:
+  enum class Timing : unsigned char { kOff, kOn };
+
+  virtual Event record_event(StreamRef stream, Timing timing) = 0;
 };
 
 }  // namespace headwater

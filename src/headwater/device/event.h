@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace headwater {
 
@@ -13,6 +16,10 @@ class Event {
    public:
     virtual ~State() = default;
     virtual bool done() const = 0;
+    /// Nanoseconds since an earlier event, when both are done and were recorded to be timed.
+    virtual std::optional<std::uint64_t> ns_since(const State& /*earlier*/) const {
+      return std::nullopt;
+    }
   };
 
   Event() = default;
@@ -20,6 +27,10 @@ class Event {
 
   explicit operator bool() const { return state_ != nullptr; }
   bool done() const { return !state_ || state_->done(); }
+  /// Nothing for the empty event, either way.
+  std::optional<std::uint64_t> ns_since(const Event& earlier) const {
+    return state_ && earlier.state_ ? state_->ns_since(*earlier.state_) : std::nullopt;
+  }
   State* state() const { return state_.get(); }
 
  private:

@@ -8,8 +8,8 @@
 namespace headwater {
 namespace {
 
-/// Spreads the time of a step over its operators by the bytes they touch: a guess that is good
-/// enough to order moves by as long as nobody has measured the operators themselves.
+/// Spreads the time of a step over its operators by the bytes they touch: a guess to order moves by
+/// where the device cannot time operators.
 std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns) {
   constexpr std::size_t kBytesOfALaunch = std::size_t{1} << 20;
   std::vector<double> weights;
@@ -34,8 +34,8 @@ std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns)
 
 }  // namespace
 
-Conductor::Conductor(TensorCache& cache, const Budget& budget, Measure measure)
-    : cache_(cache), budget_(budget), measure_(std::move(measure)) {}
+Conductor::Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure)
+    : cache_(cache), budget_(budget), measure_(std::move(measure)), sampler_(device) {}
 
 Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRef stream) {
   cache_.mutex().assume_held();
@@ -44,7 +44,11 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
     recorder_.end_step();
   }
   const std::span<const Access> accesses = note(uses);
-  Op op{.ref = recorder_.begin_op({.key = key}, accesses), .place = std::nullopt};
+  Op op{.ref = recorder_.begin_op({.key = key}, accesses),
+        .key = key,
+        .place = std::nullopt,
+        .stream = stream,
+        .began = {}};
   if (score_) {
     op.place = score_->follower().begin_op(key, accesses);
     if (op.place && !score_->plan().empty()) {
@@ -54,8 +58,13 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
   return op;
 }
 
+void Conductor::start_clock(Op& op) {
+  op.began = sampler_.begin(op.key, op.stream);
+}
+
 void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes) {
   cache_.mutex().assume_held();
+  sampler_.end(op.ref, op.key, op.began, op.stream);
   accesses_.clear();
   for (Tensor* tensor : made) {
     accesses_.push_back({tensor->id, tensor->bytes, AccessKind::kNew});
@@ -80,6 +89,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     return;
   }
   const StepTrace& trace = recorder_.end_step();
+  take_in_times();
   reserve_ = reserve;
   const std::size_t limit = budget_.limit();
   const std::size_t budget = limit - std::min(limit, reserve);
@@ -94,6 +104,13 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     if (repeats) {
       score_->plan_for(budget, costs_of(trace, step_ns, stream));
     }
+  }
+}
+
+void Conductor::take_in_times() {
+  for (const OpTime& time : sampler_.take_finished()) {
+    recorder_.set_time(time.op, time.time_ns);
+    op_times_.add(time.key, time.time_ns);
   }
 }
 
@@ -116,7 +133,7 @@ Costs Conductor::costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamR
     machine_costs_ = measure_(reserve_, stream);
   }
   Costs costs = *machine_costs_;
-  costs.op_ns = spread(trace, step_ns);
+  costs.op_ns = op_times_.empty() ? spread(trace, step_ns) : op_times_.estimate(trace);
   return costs;
 }
 

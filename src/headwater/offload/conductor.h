@@ -4,6 +4,8 @@
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/plan/costs.h"
+#include "headwater/trace/op_sampler.h"
+#include "headwater/trace/op_times.h"
 #include "headwater/trace/trace_recorder.h"
 
 #include <atomic>
@@ -28,18 +30,23 @@ class Conductor final : public TensorWatcher {
   /// An operator under way.
   struct Op {
     OpRef ref;
+    OpKey key;
     std::optional<Position> place;  // in the step before
+    StreamRef stream = kDefaultStream;
+    Event began;  // empty unless it is timed
   };
 
   /// Finds the machine's costs, without operator times, by copies on a stream; leaves so many bytes
   /// of the budget free.
   using Measure = std::function<Costs(std::size_t headroom, StreamRef stream)>;
 
-  Conductor(TensorCache& cache, const Budget& budget, Measure measure);
+  Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure);
 
   bool watching() const { return watching_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream);
+  /// Everything the operator has to wait for is in its stream's queue.
+  void start_clock(Op& op);
   void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
   /// `now_ns` on any clock that goes on; `reserve` bytes of the budget are for others.
   void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream);
@@ -55,6 +62,7 @@ class Conductor final : public TensorWatcher {
   static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
+  void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
   Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
@@ -70,6 +78,8 @@ class Conductor final : public TensorWatcher {
   std::atomic<bool> watching_{false};  // written under the mutex
   // guarded by the cache's mutex
   TraceRecorder recorder_;
+  OpSampler sampler_;
+  OpTimes op_times_;
   std::unique_ptr<Score> score_;
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way

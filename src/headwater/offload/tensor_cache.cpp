@@ -93,7 +93,9 @@ Reservation TensorCache::acquire(std::span<const Use> uses,
   try {
     const Demand demand = take_stock(uses, stream);
     const std::size_t to_come = demand.absent_bytes + demand.arriving_bytes;
-    if (to_come + request.new_bytes + request.spare_bytes > 0) {
+    const bool short_of_spare =
+        request.spare_bytes > 0 && budget_.used() + request.spare_bytes > budget_.limit();
+    if (to_come + request.new_bytes > 0 || short_of_spare) {
       reserved = bring(uses, demand, request, stream);
     }
     for (const Use& use : uses) {

@@ -65,9 +65,13 @@ Runtime::Runtime(const Options& options,
       pools_(make_pools(host_, host_budget_)),
       cache_({*machine_.device, memory, pool_refs(), budget_, listener},
              strictness_of(options.budget)),
-      conductor_(cache_, budget_, [this, &memory](std::size_t headroom, StreamRef stream) {
-        return measure_links(*machine_.device, memory, *pools_.front(), budget_, headroom, stream);
-      }) {
+      conductor_(cache_,
+                 budget_,
+                 *machine_.device,
+                 [this, &memory](std::size_t headroom, StreamRef stream) {
+                   return measure_links(
+                       *machine_.device, memory, *pools_.front(), budget_, headroom, stream);
+                 }) {
   const MutexLock lock(cache_.mutex());
   cache_.set_watcher(&conductor_);
 }

@@ -9,14 +9,17 @@ constexpr std::uint64_t kAllWeights = 4;
 
 }  // namespace
 
+void OpTimes::add(OpKey key, std::uint64_t time_ns) {
+  const auto [known, added] = by_key_.try_emplace(key, time_ns);
+  if (!added) {
+    known->second = (known->second * kOldWeight + time_ns) / kAllWeights;
+  }
+}
+
 void OpTimes::learn(const StepTrace& trace) {
   for (const OpRecord& op : trace.ops) {
-    if (op.time_ns == kUnknownTime) {
-      continue;
-    }
-    const auto [known, added] = by_key_.try_emplace(op.start.key, op.time_ns);
-    if (!added) {
-      known->second = (known->second * kOldWeight + op.time_ns) / kAllWeights;
+    if (op.time_ns != kUnknownTime) {
+      add(op.start.key, op.time_ns);
     }
   }
 }

@@ -11,10 +11,14 @@ namespace headwater {
 /// Device times by operator key, learned from the few operators that were measured.
 class OpTimes {
  public:
-  /// Takes in the measured operators of a step; later steps weigh more.
+  /// Takes in one measured operator; later ones weigh more.
+  void add(OpKey key, std::uint64_t time_ns);
+  /// Takes in the measured operators of a step.
   void learn(const StepTrace& trace);
   /// A time for every operator: its own, else that of its key, else the mean over all keys.
   std::vector<std::uint64_t> estimate(const StepTrace& trace) const;
+
+  bool empty() const { return by_key_.empty(); }
 
  private:
   std::uint64_t mean_of_keys() const;

@@ -117,8 +117,9 @@ StreamRef Device::create_stream() {
   return StreamRef(reinterpret_cast<std::uintptr_t>(stream));
 }
 
-Event Device::record(StreamRef stream) {
-  return Event(std::make_shared<RecordedEvent>(context_, handle_of(stream)));
+Event Device::record_event(StreamRef stream, Timing timing) {
+  const unsigned flags = timing == Timing::kOn ? 0 : kEventDisableTiming;
+  return Event(std::make_shared<RecordedEvent>(context_, handle_of(stream), flags));
 }
 
 void Device::wait(StreamRef stream, const Event& event) {

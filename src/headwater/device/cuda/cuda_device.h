@@ -33,11 +33,13 @@ class Device final : public headwater::Device {
             Direction direction,
             StreamRef stream) override;
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
-  Event record(StreamRef stream) override;
   void wait(StreamRef stream, const Event& event) override;
   void synchronize(const Event& event) override;
 
   const PrimaryContext& context() const { return context_; }
+
+ protected:
+  Event record_event(StreamRef stream, Timing timing) override;
 
  private:
   /// Whether memory is allocated and freed in the order of a stream.

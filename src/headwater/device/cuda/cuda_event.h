@@ -3,12 +3,15 @@
 #include "headwater/device/cuda/context.h"
 #include "headwater/device/event.h"
 
+#include <cstdint>
+#include <optional>
+
 namespace headwater::cuda {
 
 /// Owns one driver event, recorded once. The context outlives it. Thread-safe.
 class RecordedEvent final : public Event::State {
  public:
-  RecordedEvent(const PrimaryContext& context, StreamHandle stream);
+  RecordedEvent(const PrimaryContext& context, StreamHandle stream, unsigned flags);
   ~RecordedEvent() override;
   RecordedEvent(const RecordedEvent&) = delete;
   RecordedEvent& operator=(const RecordedEvent&) = delete;
@@ -17,6 +20,7 @@ class RecordedEvent final : public Event::State {
 
   /// Also true when the work before it failed: waiting then throws at once.
   bool done() const override;
+  std::optional<std::uint64_t> ns_since(const State& earlier) const override;
   EventHandle handle() const { return handle_; }
 
  private:

@@ -42,6 +42,9 @@ bool look_up_memory(void* library, Driver& driver) {
 }
 
 bool look_up_streams(void* library, Driver& driver) {
+  if (!look_up(library, "cuEventElapsedTime_v2", driver.event_elapsed_time)) {
+    look_up(library, "cuEventElapsedTime", driver.event_elapsed_time);
+  }
   return look_up(library, "cuStreamCreate", driver.stream_create) &&
          look_up(library, "cuStreamDestroy_v2", driver.stream_destroy) &&
          look_up(library, "cuStreamSynchronize", driver.stream_synchronize) &&

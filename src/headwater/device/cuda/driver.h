@@ -58,6 +58,8 @@ struct Driver {
   Result (*event_record)(EventHandle event, StreamHandle stream);
   Result (*event_query)(EventHandle event);
   Result (*event_synchronize)(EventHandle event);
+  // optional: null where the driver has none
+  Result (*event_elapsed_time)(float* milliseconds, EventHandle begin, EventHandle end);
   // optional: null in drivers older than 11.2
   Result (*mem_alloc_async)(DevicePointer* data, std::size_t bytes, StreamHandle stream);
   Result (*mem_free_async)(DevicePointer data, StreamHandle stream);

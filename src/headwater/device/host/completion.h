@@ -3,7 +3,10 @@
 #include "headwater/base/mutex.h"
 #include "headwater/device/event.h"
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <optional>
 
 namespace headwater::host {
 
@@ -11,14 +14,17 @@ namespace headwater::host {
 class Completion final : public Event::State {
  public:
   bool done() const override HEADWATER_EXCLUDES(mutex_);
+  std::optional<std::uint64_t> ns_since(const State& earlier) const override;
   void set() HEADWATER_EXCLUDES(mutex_);
   void wait() const HEADWATER_EXCLUDES(mutex_);
 
  private:
+  std::optional<std::chrono::steady_clock::time_point> done_at() const HEADWATER_EXCLUDES(mutex_);
+
   // guarded by mutex_
   mutable Mutex mutex_;
   mutable std::condition_variable_any changed_;
-  bool done_ HEADWATER_GUARDED_BY(mutex_) = false;
+  std::optional<std::chrono::steady_clock::time_point> done_at_ HEADWATER_GUARDED_BY(mutex_);
 };
 
 }  // namespace headwater::host

@@ -76,7 +76,7 @@ StreamRef Device::create_stream() {
   return StreamRef(workers_.size());
 }
 
-Event Device::record(StreamRef stream) {
+Event Device::record_event(StreamRef stream, Timing /*timing*/) {
   auto completion = std::make_shared<Completion>();
   enqueue(stream, [completion] { completion->set(); });
   return Event(std::move(completion));

@@ -37,9 +37,11 @@ class Device final : public headwater::Device {
             Direction direction,
             StreamRef stream) override;
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
-  Event record(StreamRef stream) override;
   void wait(StreamRef stream, const Event& event) override;
   void synchronize(const Event& event) override;
+
+ protected:
+  Event record_event(StreamRef stream, Timing timing) override;
 
  private:
   void enqueue(StreamRef stream, std::function<void()> job);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace headwater::sim {
@@ -19,6 +20,10 @@ class Moment final : public Event::State {
  public:
   Moment(const Clock& clock, std::uint64_t time_ns) : clock_(clock), time_ns_(time_ns) {}
   bool done() const override { return clock_.now_ns() >= time_ns_; }
+  std::optional<std::uint64_t> ns_since(const State& earlier) const override {
+    const auto* other = dynamic_cast<const Moment*>(&earlier);
+    return done() && other != nullptr ? std::optional(time_ns_ - other->time_ns_) : std::nullopt;
+  }
   std::uint64_t time_ns() const { return time_ns_; }
 
  private:
@@ -102,7 +107,7 @@ StreamRef Device::create_stream() {
   return StreamRef(timeline_.add_stream());
 }
 
-Event Device::record(StreamRef stream) {
+Event Device::record_event(StreamRef stream, Timing /*timing*/) {
   const MutexLock lock(mutex_);
   return Event(std::make_shared<Moment>(clock_, timeline_.end_of(index_of(stream))));
 }

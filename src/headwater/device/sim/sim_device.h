@@ -46,13 +46,15 @@ class Device final : public headwater::Device {
             Direction direction,
             StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
-  Event record(StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override HEADWATER_EXCLUDES(mutex_);
   /// Moves the clock to the event's time.
   void synchronize(const Event& event) override;
 
   /// Occupies the stream for that long, as a kernel would.
   void compute(StreamRef stream, std::uint64_t duration_ns) HEADWATER_EXCLUDES(mutex_);
+
+ protected:
+  Event record_event(StreamRef stream, Timing timing) override HEADWATER_EXCLUDES(mutex_);
 
  private:
   /// Bytes on their way back: any stream may have them at `time_ns`, `stream` at once.

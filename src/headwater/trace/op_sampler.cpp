@@ -1,0 +1,34 @@
+#include "headwater/trace/op_sampler.h"
+
+#include <optional>
+
+namespace headwater {
+
+Event OpSampler::begin(OpKey key, StreamRef stream) {
+  std::uint32_t& samples = num_samples_[key];
+  if (samples == kSamplesOfAKey) {
+    return {};
+  }
+  ++samples;
+  return device_.record_timed(stream);
+}
+
+void OpSampler::end(OpRef op, OpKey key, const Event& began, StreamRef stream) {
+  if (began) {
+    pending_.push_back({op, key, began, device_.record_timed(stream)});
+  }
+}
+
+std::vector<OpTime> OpSampler::take_finished() {
+  std::vector<OpTime> times;
+  while (!pending_.empty() && pending_.front().ended.done()) {
+    const Sample& sample = pending_.front();
+    if (const std::optional<std::uint64_t> ns = sample.ended.ns_since(sample.began)) {
+      times.push_back({sample.op, sample.key, *ns});
+    }
+    pending_.pop_front();
+  }
+  return times;
+}
+
+}  // namespace headwater

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "headwater/device/device.h"
+#include "headwater/trace/trace_recorder.h"
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+namespace headwater {
+
+/// How long an operator took on the device.
+struct OpTime {
+  OpRef op;
+  OpKey key;
+  std::uint64_t time_ns = 0;
+
+  bool operator==(const OpTime&) const = default;
+};
+
+/// Times the first few operators of every key by device events; waits for nothing. For one thread
+/// at a time.
+class OpSampler {
+ public:
+  explicit OpSampler(Device& device) : device_(device) {}
+
+  /// The moment from which an operator is timed, empty when it is not. Call it when everything the
+  /// operator has to wait for is in the stream's queue, and the operator is not.
+  [[nodiscard]] Event begin(OpKey key, StreamRef stream);
+  /// Call it when the operator is in the queue too, with what begin() gave. Nothing for empty.
+  void end(OpRef op, OpKey key, const Event& began, StreamRef stream);
+  /// Times of the operators that the device has come to since the last call.
+  [[nodiscard]] std::vector<OpTime> take_finished();
+
+ private:
+  static constexpr std::uint32_t kSamplesOfAKey = 3;
+
+  struct Sample {
+    OpRef op;
+    OpKey key;
+    Event began;
+    Event ended;
+  };
+
+  Device& device_;
+  std::unordered_map<OpKey, std::uint32_t> num_samples_;
+  std::deque<Sample> pending_;
+};
+
+}  // namespace headwater
