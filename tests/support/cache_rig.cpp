@@ -16,8 +16,8 @@ std::unique_ptr<Device> make_device(const RigOptions& options, sim::Clock& clock
   if (options.kind == DeviceKind::kHost) {
     return std::make_unique<host::Device>(options.device_bytes);
   }
-  return std::make_unique<sim::Device>(clock,
-                                       sim::Options{.capacity = options.device_bytes, .link = {}});
+  return std::make_unique<sim::Device>(
+      clock, sim::Options{.capacity = options.device_bytes, .link = options.link});
 }
 
 }  // namespace
@@ -135,6 +135,10 @@ bool CacheRig::start_write_back(Tensor& tensor) {
 bool CacheRig::start_fetch(Tensor& tensor, StreamRef stream, std::size_t headroom) {
   const MutexLock lock(cache.mutex());
   return cache.try_start_fetch(tensor, headroom, stream);
+}
+
+void CacheRig::compute(std::uint64_t duration_ns) {
+  dynamic_cast<sim::Device&>(*base_).compute(kDefaultStream, duration_ns);
 }
 
 std::size_t CacheRig::abandon_fetches() {

@@ -3,6 +3,7 @@
 #include "headwater/base/bytes.h"
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_host_memory.h"
+#include "headwater/device/sim/timeline.h"
 #include "headwater/offload/tensor_cache.h"
 #include "support/faulty_device.h"
 #include "support/recording_device.h"
@@ -10,6 +11,7 @@
 #include "support/sim_device_memory.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +29,7 @@ struct RigOptions {
   std::size_t first_host_bytes = std::size_t{1} << 20;
   std::size_t second_host_bytes = 0;
   DeviceKind kind = DeviceKind::kSim;
+  sim::Link link = {};
 };
 
 /// Bytes that tell one seed from another.
@@ -67,6 +70,8 @@ class CacheRig {
   /// Waits for all copies enqueued so far.
   void let_copies_end();
   void set_budget(std::size_t bytes);
+  /// Occupies the default stream as a kernel would. REQUIRES: a simulated device.
+  void compute(std::uint64_t duration_ns);
 
   /// What an OutOfMemory says, or nothing when the request succeeds; it is undone at once.
   std::optional<Shortage> shortage_of(const std::vector<Use>& uses, const Request& request = {});

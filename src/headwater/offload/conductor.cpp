@@ -52,6 +52,7 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
   if (score_) {
     op.place = score_->follower().begin_op(key, accesses);
     if (op.place && !score_->plan().empty()) {
+      write_back(score_->take_write_backs(*op.place));
       enter_stage(score_->stage_of(*op.place), stream);
     }
   }
@@ -88,6 +89,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     }
     return;
   }
+  leave_last_stages(stream);
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
   reserve_ = reserve;
@@ -163,9 +165,21 @@ void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
       cache_.try_offload(*tensor, stream);
     }
   }
-  for (const Ordinal ordinal : left.write_back) {
+}
+
+void Conductor::write_back(std::span<const Ordinal> ordinals) {
+  for (const Ordinal ordinal : ordinals) {
     if (Tensor* tensor = find(ordinal)) {
       cache_.try_start_write_back(*tensor);
+    }
+  }
+}
+
+void Conductor::leave_last_stages(StreamRef stream) {
+  if (score_ && stage_) {
+    write_back(score_->take_write_backs(kNever));
+    for (std::uint32_t stage = *stage_; stage < score_->plan().stages.size(); ++stage) {
+      leave_stage(stage, stream);
     }
   }
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "headwater/offload/op_sampler.h"
 #include "headwater/offload/score.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/plan/costs.h"
-#include "headwater/trace/op_sampler.h"
 #include "headwater/trace/op_times.h"
 #include "headwater/trace/trace_recorder.h"
 
@@ -68,6 +68,9 @@ class Conductor final : public TensorWatcher {
       HEADWATER_REQUIRES(cache_.mutex());
   void enter_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void write_back(std::span<const Ordinal> ordinals) HEADWATER_REQUIRES(cache_.mutex());
+  /// Carries out what is left of the plan when a step ends.
+  void leave_last_stages(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Tensor* find(Ordinal tensor) HEADWATER_REQUIRES(cache_.mutex());
   std::span<const Access> note(std::span<const Use> uses) HEADWATER_REQUIRES(cache_.mutex());
 

@@ -3,6 +3,7 @@
 #include "headwater/base/error.h"
 
 #include <algorithm>
+#include <map>
 
 namespace headwater {
 
@@ -16,12 +17,43 @@ void Score::plan_for(std::size_t budget, const Costs& costs) {
     plan_ = {};  // moving on demand goes further: operators may need less than they did
   }
   expected_ = estimate_time(liveness_, plan_, costs);
+  collect_write_backs();
   starting_.assign(plan_.stages.size(), {});
   for (const PlannedStage& stage : plan_.stages) {
     for (const PlannedFetch& fetch : stage.fetch) {
       starting_[fetch.start].push_back(fetch.tensor);
     }
   }
+}
+
+void Score::collect_write_backs() {
+  std::multimap<Position, Ordinal> sorted;
+  for (const PlannedStage& stage : plan_.stages) {
+    const std::vector<Position> starts = write_back_starts(liveness_, stage);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      sorted.emplace(starts[i], stage.write_back[i]);
+    }
+  }
+  may_begin_.clear();
+  write_backs_.clear();
+  for (const auto& [position, tensor] : sorted) {
+    may_begin_.push_back(position);
+    write_backs_.push_back(tensor);
+  }
+  num_taken_ = 0;
+}
+
+void Score::begin_step() {
+  follower_.begin_step();
+  num_taken_ = 0;
+}
+
+std::span<const Ordinal> Score::take_write_backs(Position position) {
+  const std::size_t first = num_taken_;
+  while (num_taken_ < may_begin_.size() && may_begin_[num_taken_] <= position) {
+    ++num_taken_;
+  }
+  return std::span(write_backs_).subspan(first, num_taken_ - first);
 }
 
 std::uint32_t Score::stage_of(Position position) const {

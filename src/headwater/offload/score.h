@@ -24,7 +24,7 @@ class Score final {
 
   /// Plans the moves; none when everything fits, or when one operator does not fit at all.
   void plan_for(std::size_t budget, const Costs& costs);
-  void begin_step() { follower_.begin_step(); }
+  void begin_step();
 
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
@@ -35,17 +35,25 @@ class Score final {
   bool suits(std::size_t budget) const;
   /// Tensors whose fetch starts with a stage.
   std::span<const Ordinal> starting_with(std::uint32_t stage) const { return starting_[stage]; }
+  /// Tensors whose write-back may begin before the operator at `position` does, those given out
+  /// before left out.
+  std::span<const Ordinal> take_write_backs(Position position);
   /// REQUIRES: there is a plan.
   std::uint32_t stage_of(Position position) const;
   /// The share of the step's operators that found their place, since begin_step().
   double share_matched() const;
 
  private:
+  void collect_write_backs();
+
   const Liveness liveness_;
   StepFollower follower_;
   StagePlan plan_;
   PlanTime expected_;
   std::vector<std::vector<Ordinal>> starting_;
+  std::vector<Ordinal> write_backs_;  // in the order they may begin
+  std::vector<Position> may_begin_;   // before these operators
+  std::size_t num_taken_ = 0;         // of the write-backs, in the running step
   std::size_t budget_ = 0;
 };
 

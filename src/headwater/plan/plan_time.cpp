@@ -1,8 +1,8 @@
 #include "headwater/plan/plan_time.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <unordered_map>
 #include <vector>
 
 namespace headwater {
@@ -38,8 +38,6 @@ class Rehearsal {
   }
 
  private:
-  using LastWrites = std::unordered_map<Ordinal, Position>;
-
   struct Starting {
     Ordinal tensor;
     std::uint32_t stage;
@@ -61,38 +59,18 @@ class Rehearsal {
   }
 
   void compute(const PlannedStage& stage) {
-    const LastWrites writes = last_writes(stage);
-    for (const Ordinal tensor : stage.write_back) {
-      if (writes.at(tensor) == kNever) {
-        write_back(tensor);
+    std::multimap<Position, Ordinal> due;
+    const std::vector<Position> starts = write_back_starts(liveness_, stage);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      due.emplace(starts[i], stage.write_back[i]);
+    }
+    for (Position position = stage.begin; position <= stage.end; ++position) {
+      const auto [first, last] = due.equal_range(position);
+      for (auto it = first; it != last; ++it) {
+        write_back(it->second);
       }
+      now_ns_ += position < stage.end ? costs_.op_ns[position] : 0;
     }
-    for (Position position = stage.begin; position < stage.end; ++position) {
-      now_ns_ += costs_.op_ns[position];
-      for (const Touch& touch : liveness_.touches(position)) {
-        const auto write = writes.find(touch.tensor);
-        if (write != writes.end() && write->second == position) {
-          write_back(touch.tensor);
-        }
-      }
-    }
-  }
-
-  /// Of the tensors to write back; kNever for those written in the step before.
-  LastWrites last_writes(const PlannedStage& stage) const {
-    LastWrites writes;
-    for (const Ordinal tensor : stage.write_back) {
-      writes.emplace(tensor, kNever);
-    }
-    for (Position position = stage.begin; position < stage.end; ++position) {
-      for (const Touch& touch : liveness_.touches(position)) {
-        const auto write = writes.find(touch.tensor);
-        if (write != writes.end() && touch.kind != AccessKind::kRead) {
-          write->second = position;
-        }
-      }
-    }
-    return writes;
   }
 
   void write_back(Ordinal tensor) {

@@ -94,6 +94,26 @@ StagePlan make_plan(const Liveness& liveness,
   return plan;
 }
 
+std::vector<Position> write_back_starts(const Liveness& liveness, const PlannedStage& stage) {
+  std::unordered_map<Ordinal, Position> starts;
+  for (const Ordinal tensor : stage.write_back) {
+    starts.emplace(tensor, stage.begin);
+  }
+  for (Position position = stage.begin; position < stage.end; ++position) {
+    for (const Touch& touch : liveness.touches(position)) {
+      const auto start = starts.find(touch.tensor);
+      if (start != starts.end() && touch.kind != AccessKind::kRead) {
+        start->second = position + 1;
+      }
+    }
+  }
+  std::vector<Position> in_order;
+  for (const Ordinal tensor : stage.write_back) {
+    in_order.push_back(starts.at(tensor));
+  }
+  return in_order;
+}
+
 std::string to_string(const StagePlan& plan) {
   std::string text;
   for (const PlannedStage& stage : plan.stages) {

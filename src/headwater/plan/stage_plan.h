@@ -54,6 +54,10 @@ StagePlan make_plan(const Liveness& liveness,
                     const Costs& costs,
                     std::size_t budget);
 
+/// For each of a stage's write-backs the operator before which it may begin: the one after its last
+/// write, or the stage's first one when that was in the step before.
+std::vector<Position> write_back_starts(const Liveness& liveness, const PlannedStage& stage);
+
 /// One line a stage; "7@3" is tensor 7, fetched from stage 3 on.
 std::string to_string(const StagePlan& plan);
 

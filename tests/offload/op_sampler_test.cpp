@@ -1,4 +1,4 @@
-#include "headwater/trace/op_sampler.h"
+#include "headwater/offload/op_sampler.h"
 
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_device.h"

@@ -1,4 +1,4 @@
-#include "headwater/trace/op_sampler.h"
+#include "headwater/offload/op_sampler.h"
 
 #include <optional>
 
