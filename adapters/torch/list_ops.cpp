@@ -7,6 +7,7 @@
 #include <ATen/core/List.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <unordered_set>
 #include <utility>
@@ -116,6 +117,18 @@ std::size_t room_for_operators(SessionState& session) {
   return report.budget_bytes - std::min(report.budget_bytes, taken);
 }
 
+/// Drops all but the leading bits, so that what varies little gives the same from step to step.
+std::size_t round_down(std::size_t bytes) {
+  constexpr int kKept = 3;
+  const int dropped = std::max(0, static_cast<int>(std::bit_width(bytes)) - kKept);
+  return bytes >> dropped << dropped;
+}
+
+/// What a piece may have on the device.
+std::size_t room_for_a_piece(SessionState& session) {
+  return piece_bytes(session).value_or(room_for_operators(session));
+}
+
 void append(torch::jit::Stack& results, torch::jit::Stack piece_results) {
   if (results.empty()) {
     results = std::move(piece_results);
@@ -162,7 +175,7 @@ class Pieces {
  private:
   void run_range(Range range) {
     while (range.begin < range.end) {
-      const Range next = first_that_fit(bytes_, range, room_for_operators(session_));
+      const Range next = first_that_fit(bytes_, range, room_for_a_piece(session_));
       run_piece(next);
       range.begin = next.end;
     }
@@ -188,6 +201,14 @@ class Pieces {
 
 }  // namespace
 
+std::optional<std::size_t> piece_bytes(SessionState& session) {
+  constexpr std::size_t kPiecesAtOnce = 3;
+  if (!session.runtime().conductor().watching()) {
+    return std::nullopt;
+  }
+  return round_down(room_for_operators(session) / kPiecesAtOnce);
+}
+
 void run_list_op(SessionState& session,
                  const c10::OperatorHandle& op,
                  const OpTraits& traits,
@@ -195,7 +216,7 @@ void run_list_op(SessionState& session,
                  torch::jit::Stack& stack) {
   const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
   const std::size_t length = list_length(arguments);
-  const std::size_t room = room_for_operators(session);
+  const std::size_t room = room_for_a_piece(session);
   if (length == 0 || most_bytes(arguments) <= room) {
     run_managed(session, op, traits, keys, stack);
     return;

@@ -222,12 +222,13 @@ def _start(options: Options) -> _Session:
 
 
 def _change_torch(device: str) -> ExitStack:
-    from headwater import compiled, escapes, steps, threads
+    from headwater import compiled, escapes, optimizers, steps, threads
 
     with ExitStack() as changes:
         changes.callback(escapes.install(device))
         changes.callback(compiled.install())
         changes.callback(threads.install())
+        changes.callback(optimizers.install())
         changes.callback(steps.install())
         return changes.pop_all()
 

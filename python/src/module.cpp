@@ -2,6 +2,7 @@
 #include "cache_lock.h"
 #include "headwater/torch.h"
 #include "interceptor.h"
+#include "list_ops.h"
 #include "out_of_memory.h"
 #include "session_state.h"
 #include "session_switch.h"
@@ -214,6 +215,10 @@ void bind_session(py::module_& m) {
       const py::gil_scoped_release no_gil;
       now->end_step();
     }
+  });
+  m.def("piece_bytes", []() -> std::optional<std::size_t> {
+    const std::shared_ptr<SessionState> now = state();
+    return now ? adapter::piece_bytes(*now) : std::nullopt;
   });
   m.def("device_total_bytes", &Session::device_total_bytes);
   m.def("attach_thread", &adapter::attach_thread);
