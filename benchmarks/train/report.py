@@ -24,13 +24,18 @@ def describe_run(options: argparse.Namespace) -> dict[str, Any]:
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if cuda else platform.processor() or "CPU",
         "allocator": os.environ.get("PYTORCH_ALLOC_CONF", ""),
-        "options": {key: str(value) for key, value in vars(options).items()},
+        "options": {key: _in_words(value) for key, value in vars(options).items()},
     }
 
 
 def write_report(path: Path, report: dict[str, Any]) -> None:
     """Replaces the file: called after every result, so that a run cut short leaves what it had."""
     path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _in_words(value: object) -> str:
+    # Where somebody keeps files is nobody else's concern.
+    return value.name if isinstance(value, Path) else str(value)
 
 
 def _commit() -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 _SUPPORTED = ("cpu", "cuda")
+_HOST_SHARE = 0.9
 
 
 def find_device(name: str | torch.device | None) -> str:
@@ -42,6 +43,15 @@ def free_bytes(device: str) -> int:
         return min([_available_memory(), *_control_group_rest()])
     free, _ = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device))
+
+
+def default_host_budget(device: str) -> int | None:
+    """Returns the most host bytes for offloaded tensors where nobody said; None is no limit.
+
+    On a GPU, most of what the machine and this process's control group have free: the system would
+    end the process otherwise. On the CPU a tensor that moves frees what it takes.
+    """
+    return None if device == "cpu" else max(1, int(free_bytes("cpu") * _HOST_SHARE))
 
 
 def _available_memory() -> int:

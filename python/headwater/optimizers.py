@@ -54,7 +54,7 @@ def in_pieces(update: Update) -> Update:
     @functools.wraps(update)
     def run(params: list[torch.Tensor], *arguments: Any, **options: Any) -> None:
         room = _C.piece_bytes()
-        if room is None or len(params) < 2:  # noqa: PLR2004
+        if room is None or len(params) < 2:
             update(params, *arguments, **options)
             return
         lists = [params, *(n for n in arguments if _belongs_to(n, params))]

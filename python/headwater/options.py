@@ -15,7 +15,6 @@ Size = int | str
 STANDBY_POLICIES = ("auto", "off", "on")
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
 MINIMUM = None  # how the compiled module spells budget="minimum"
-WHOLE_HOST = None  # how it spells an unlimited host_budget
 _AUTO_SHARE = 0.9
 _LARGEST = 2**63
 _UNITS = {
@@ -40,7 +39,7 @@ class Options:
 
     budget: Budget = "auto"
     device: str | None = None  # None: the current GPU, or the CPU where there is none
-    host_budget: Size | None = None  # None: as much as the machine has
+    host_budget: Size | None = None  # None: most of what the machine has free
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
     standby: str = "auto"  # whether operators are let through while everything fits twice over

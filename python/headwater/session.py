@@ -11,11 +11,10 @@ from types import ModuleType
 
 import torch
 
-from headwater.devices import find_device, free_bytes
+from headwater.devices import default_host_budget, find_device, free_bytes
 from headwater.errors import OutOfMemory
 from headwater.holds import Hold, NoHold
 from headwater.options import (
-    WHOLE_HOST,
     Budget,
     Options,
     Size,
@@ -53,10 +52,10 @@ def enable(
     ``budget``: bytes, ``"10GiB"``, a fraction of the device such as ``0.5``, ``"auto"`` (the
     default: 90 % of what is free) or ``"minimum"`` (only what the running operator needs).
     ``device``: the current GPU, or the CPU where there is none. ``host_budget``: most host memory
-    for offloaded tensors. ``min_tensor_bytes``: smaller tensors stay where they are (4096).
-    ``log_level``: debug, info, warning, error or off. ``standby``: whether operators are let
-    through unmanaged while everything fits twice over: auto (on a GPU), off or on. Each has
-    an environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET,
+    for offloaded tensors, on a GPU 90 % of what is free unless told. ``min_tensor_bytes``: smaller
+    tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off. ``standby``:
+    whether operators are let through unmanaged while everything fits twice over: auto (on a GPU),
+    off or on. Each has an environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET,
     HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY. HEADWATER_DISABLE=1 makes
     this and every other call do nothing.
 
@@ -206,8 +205,9 @@ def is_enabled() -> bool:
 
 def _start(options: Options) -> _Session:
     device = find_device(options.device)
-    host = WHOLE_HOST
-    if options.host_budget is not None:
+    if options.host_budget is None:
+        host = default_host_budget(device)
+    else:
         host = parse_size(options.host_budget, options.name("host_budget"))
     floor = parse_size(options.min_tensor_bytes, options.name("min_tensor_bytes"))
     budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))

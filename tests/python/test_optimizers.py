@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 from bits import as_bytes
+from headwater.optimizers import cut
 
 import headwater
-from headwater.optimizers import cut
 
 SIDE = 64
 LAYERS = 24
