@@ -9,6 +9,10 @@ namespace headwater::adapter {
 
 bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key) {
   const bool list = traits_.path == OpPath::kList;
+  const bool watched = session_.runtime().conductor().watching();
+  if (list && watched) {
+    return false;  // runs in pieces
+  }
   const bool must_predict = session_.must_predict(traits_);
   if (session_.device().is_cpu() && !list) {
     return !must_predict;  // its allocator asks for every byte
@@ -23,7 +27,7 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
     return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
   }
   // Few operators make more than four times what they read; those are caught once half is full.
-  if (!must_predict && used + 4 * given <= budget.limit()) {
+  if (!must_predict && !watched && used + 4 * given <= budget.limit()) {
     return true;
   }
   known_ = session_.working_sets().find(key());
@@ -78,6 +82,10 @@ bool OpNeeds::end() {
   known_->total = after->so_far - before_->so_far;
   session_.working_sets().learn(*key_, traits_, *known_);
   return true;
+}
+
+std::size_t OpNeeds::new_bytes() const {
+  return known_ ? known_->total : 0;
 }
 
 std::size_t OpNeeds::workspace_bytes() const {

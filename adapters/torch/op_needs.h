@@ -35,6 +35,8 @@ class OpNeeds final {
   /// It has run. True when it was measured.
   bool end();
 
+  /// All it allocates, where known.
+  std::size_t new_bytes() const;
   /// Beside its results, where known.
   std::size_t workspace_bytes() const;
 

@@ -52,7 +52,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
-  note_begin(stream);
+  if (session_.runtime().conductor().watching()) {
+    note_begin(boxed_op_key(op_, arguments_), stream);
+  }
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
   } catch (const OutOfMemory&) {
@@ -72,8 +74,7 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
 bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
                                c10::function_ref<OpKey()> key,
                                c10::function_ref<torch::jit::Stack()> box) {
-  // What is moved ahead may take the room or the tensors that have just been found: not here.
-  if (session_.runtime().conductor().watching() || !needs_.fit_as_is(tensors, key)) {
+  if (!needs_.fit_as_is(tensors, key)) {
     return false;
   }
   session_.release_finished_work();
@@ -93,9 +94,20 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     uses_.clear();
     return false;
   }
-  reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
+  try {
+    reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
+  } catch (const OutOfMemory&) {  // the other way makes room, or says what is missing
+    uses_.clear();
+    return false;
+  }
   mark_pinned();
   box_ = box;
+  if (session_.runtime().conductor().watching()) {
+    note_begin(key(), stream);
+    // What was moved ahead just now may have taken the room that was found.
+    cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream);
+    session_.runtime().conductor().start_clock(*played_);
+  }
   return true;
 }
 
@@ -117,7 +129,7 @@ void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
   for (const at::Tensor* result : results) {
     for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      adopt_storage(storage, adoption, stream);
+      adopt_result(storage, adoption, stream);
     });
   }
   unpin_and_settle(stream);
@@ -244,10 +256,9 @@ std::size_t OpScope::pinned_bytes() {
   return *pinned_bytes_;
 }
 
-void OpScope::note_begin(StreamRef stream) {
-  Conductor& conductor = session_.runtime().conductor();
-  if (!played_ && conductor.watching()) {  // an attempt may have gone before
-    played_ = conductor.begin_op(boxed_op_key(op_, arguments_), uses_, stream);
+void OpScope::note_begin(OpKey key, StreamRef stream) {
+  if (!played_) {  // an attempt may have gone before
+    played_ = session_.runtime().conductor().begin_op(key, uses_, stream);
   }
 }
 
