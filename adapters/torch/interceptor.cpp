@@ -185,12 +185,11 @@ void intercept(const c10::OperatorHandle& op,
       return;
     }
     running.end();
-    if (inside_operator()) {  // of another one, which nobody can wait for here
+    if (end_standby(session)) {
+      intercept(op, all_keys, stack);
+    } else {  // everything is there, so it can run; the next one tries again
       redispatch_below(op, keys, *stack);
-      return;
     }
-    end_standby(session);
-    intercept(op, all_keys, stack);
     return;
   }
   switch (traits.path) {

@@ -91,7 +91,10 @@ void Session::close() {
 }
 
 void Session::set_budget(std::size_t bytes) {
-  adapter::end_standby(*state_);
+  const adapter::NoStandby managed(*state_);
+  if (!managed.ended()) {
+    throw Error("The budget cannot be changed while an operator runs. Do it after.");
+  }
   state_->runtime().set_budget(bytes, state_->memory().current_stream());
   const adapter::CacheLock drops_what_was_referred_to(state_->cache());
 }

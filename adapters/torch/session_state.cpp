@@ -50,7 +50,7 @@ Tensor* SessionState::managed(c10::StorageImpl& storage, Adoption adoption) {
 }
 
 std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
-  end_standby(*this);  // adopting a tensor that another thread uses is not safe there
+  const NoStandby managed_meanwhile(*this);  // adopting what another thread uses is not safe then
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
@@ -63,7 +63,7 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
 }
 
 std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
-  end_standby(*this);
+  const NoStandby managed_meanwhile(*this);
   std::vector<Pin> pins;
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {
@@ -81,7 +81,7 @@ void SessionState::hold_until_step_ends(c10::StorageImpl& storage) {
 }
 
 void SessionState::hold_for_life(c10::StorageImpl& storage) {
-  end_standby(*this);
+  const NoStandby managed_meanwhile(*this);
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {
     cache().hold_for_life(*found, memory_.current_stream());
@@ -97,12 +97,7 @@ void SessionState::end_step() {
     const CacheLock lock(cache());
     runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
   }
-  if (!standby_.on() && !inside_operator()) {
-    const StandStill still;
-    if (still.session() == this) {
-      standby_.try_begin();
-    }
-  }
+  standby_.try_begin();
 }
 
 void SessionState::release_step_pins() {
@@ -134,6 +129,7 @@ void SessionState::take_in(const std::vector<c10::intrusive_ptr<c10::StorageImpl
 void SessionState::close() {
   release_step_pins();
   release_finished_work();
+  static_cast<void>(standby_.end());  // what was noted is where it was made
   for (;;) {
     runtime_.close(memory_.current_stream());
     {

@@ -72,20 +72,33 @@ void RunningOp::end() {
   }
 }
 
-StandStill::StandStill() {
+StandStill::StandStill() : StandStill(std::chrono::milliseconds::max()) {}
+
+// Holds the mutex beyond the function where it succeeds, which the analysis takes for a mistake.
+StandStill::StandStill(std::chrono::milliseconds patience)
+    HEADWATER_ANNOTATION(no_thread_safety_analysis) {
   if (running_here > 0) {
     throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
   }
+  using Clock = std::chrono::steady_clock;
   switch_mutex.lock();
+  const Clock::time_point begin = Clock::now();
   gate.fetch_or(kSwitching);
-  while (num_running.load() != 0) {
+  while (num_running.load() != 0 && reached_) {
     let_others_run.load()();  // they may need the interpreter lock to end
+    reached_ = Clock::now() - begin < patience;
+  }
+  if (!reached_) {
+    gate.fetch_and(~kSwitching);
+    switch_mutex.unlock();
   }
 }
 
-StandStill::~StandStill() {
-  gate.fetch_and(~kSwitching);
-  switch_mutex.unlock();
+StandStill::~StandStill() HEADWATER_ANNOTATION(no_thread_safety_analysis) {
+  if (reached_) {
+    gate.fetch_and(~kSwitching);
+    switch_mutex.unlock();
+  }
 }
 
 SessionState* StandStill::session() const {

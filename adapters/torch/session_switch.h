@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 namespace headwater::adapter {
@@ -43,15 +44,22 @@ class StandStill {
  public:
   /// Lets running operators end and holds new ones back. Throws Error inside an operator.
   StandStill();
+  /// The same, but gives up after a while: an operator may be one that waits for the caller.
+  explicit StandStill(std::chrono::milliseconds patience);
   ~StandStill();
   StandStill(const StandStill&) = delete;
   StandStill& operator=(const StandStill&) = delete;
   StandStill(StandStill&&) = delete;
   StandStill& operator=(StandStill&&) = delete;
 
+  /// Whether all operators have ended in time. Nothing else may be asked or done if not.
+  bool reached() const { return reached_; }
   /// The session switched to last, or null.
   SessionState* session() const;
   void switch_to(std::shared_ptr<SessionState> session);
+
+ private:
+  bool reached_ = true;
 };
 
 }  // namespace headwater::adapter

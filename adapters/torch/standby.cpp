@@ -5,9 +5,16 @@
 #include "session_switch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace headwater::adapter {
+namespace {
+
+constexpr std::chrono::milliseconds kNoPatience(0);
+constexpr std::chrono::milliseconds kPatience(200);
+
+}  // namespace
 
 bool Standby::admits(std::size_t bytes) {
   const std::size_t spent = spent_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -15,7 +22,7 @@ bool Standby::admits(std::size_t bytes) {
     return true;
   }
   session_.look_for_unseen_bytes();
-  spent_.store(bytes, std::memory_order_relaxed);
+  spent_.fetch_sub(spent - bytes, std::memory_order_relaxed);  // others may have begun since
   return fits(bytes);
 }
 
@@ -36,8 +43,11 @@ std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
                                     Arguments arguments) const {
   std::size_t given = 0;
   for (const c10::IValue& argument : arguments) {
+    std::size_t stored = 0;
     for_each_storage(argument,
-                     [&given](c10::StorageImpl& storage, Adoption) { given += storage.nbytes(); });
+                     [&](c10::StorageImpl& storage, Adoption) { stored += storage.nbytes(); });
+    // An expanded tensor shows more than it stores.
+    given += argument.isTensor() ? std::max(stored, bytes_shown(argument.toTensor())) : stored;
   }
   const std::size_t guess = most_new_bytes(traits.workspace, given);
   if (!traits.tensors.empty()) {
@@ -117,7 +127,11 @@ void Standby::reset_peak() {
 }
 
 void Standby::try_begin() {
-  if (!on() && may_begin()) {
+  if (on() || inside_operator() || !may_begin()) {
+    return;
+  }
+  const StandStill still(kNoPatience);  // there is a next step
+  if (still.reached() && still.session() == &session_ && may_begin()) {
     spent_.store(0);
     reset_peak();
     on_.store(true);
@@ -125,8 +139,7 @@ void Standby::try_begin() {
 }
 
 bool Standby::may_begin() {
-  if (forbidden_.load() || policy_ == StandbyPolicy::kOff ||
-      (policy_ == StandbyPolicy::kAuto && !session_.working_sets().count())) {
+  if (num_blocks_.load() != 0 || policy_ == StandbyPolicy::kOff) {
     return false;
   }
   const Report report = session_.runtime().report();
@@ -145,14 +158,30 @@ std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::end() {
   return storages;
 }
 
-void end_standby(SessionState& session) {
-  if (!session.standby().on() || inside_operator()) {
-    return;
+bool end_standby(SessionState& session) {
+  if (!session.standby().on()) {
+    return true;
   }
-  const StandStill still;
+  if (inside_operator()) {
+    return false;
+  }
+  const StandStill still(kPatience);
+  if (!still.reached()) {
+    return false;
+  }
   if (still.session() == &session && session.standby().on()) {
     session.take_in(session.standby().end());
   }
+  return true;
+}
+
+NoStandby::NoStandby(SessionState& session) : standby_(session.standby()) {
+  standby_.num_blocks_.fetch_add(1);
+  ended_ = end_standby(session);
+}
+
+NoStandby::~NoStandby() {
+  standby_.num_blocks_.fetch_sub(1);
 }
 
 }  // namespace headwater::adapter

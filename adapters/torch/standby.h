@@ -50,17 +50,19 @@ class Standby final {
   /// The most bytes that were in use while standing by, as far as the allocator knows.
   std::size_t peak() const;
 
-  /// Begins if the session allows it. REQUIRES: no operator runs.
+  /// Begins if the session allows it and no operator runs at the moment.
   void try_begin();
   /// Ends it; returns what has been noted and is alive. REQUIRES: no operator runs.
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> end() HEADWATER_EXCLUDES(mutex_);
   /// From now on it does not begin.
-  void forbid() { forbidden_.store(true); }
+  void forbid() { num_blocks_.fetch_add(1); }
   void reset_peak();
 
  private:
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   static constexpr std::size_t kLeastToPrune = 256;
+
+  friend class NoStandby;
 
   bool may_begin();
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive() HEADWATER_EXCLUDES(mutex_);
@@ -69,8 +71,8 @@ class Standby final {
 
   SessionState& session_;
   const StandbyPolicy policy_;
-  std::atomic<bool> on_{false};  // changed while no operator runs
-  std::atomic<bool> forbidden_{false};
+  std::atomic<bool> on_{false};              // changed while no operator runs
+  std::atomic<int> num_blocks_{0};           // reasons not to begin
   std::atomic<std::size_t> spent_{0};        // since the allocator was asked
   std::atomic<std::size_t> peak_before_{0};  // of the allocator, when this began
   Mutex mutex_;
@@ -78,8 +80,27 @@ class Standby final {
   std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;
 };
 
-/// Lets running operators end, ends standing by and adopts what was noted. Does nothing when it is
-/// off, or inside an operator.
-void end_standby(SessionState& session);
+/// Lets running operators end, ends standing by and adopts what was noted. False when it goes on:
+/// inside an operator, or when operators do not end.
+[[nodiscard]] bool end_standby(SessionState& session);
+
+/// Ends standing by and keeps it from beginning while this lives: for whatever moves tensors or
+/// hands out their addresses.
+class NoStandby {
+ public:
+  explicit NoStandby(SessionState& session);
+  ~NoStandby();
+  NoStandby(const NoStandby&) = delete;
+  NoStandby& operator=(const NoStandby&) = delete;
+  NoStandby(NoStandby&&) = delete;
+  NoStandby& operator=(NoStandby&&) = delete;
+
+  /// False when it could not be ended.
+  bool ended() const { return ended_; }
+
+ private:
+  Standby& standby_;
+  bool ended_ = false;
+};
 
 }  // namespace headwater::adapter

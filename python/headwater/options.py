@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 Budget = int | float | str
 Size = int | str
 
-STANDBY_POLICIES = ("auto", "off", "on")
+STANDBY_POLICIES = ("off", "on")
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
 MINIMUM = None  # how the compiled module spells budget="minimum"
 _AUTO_SHARE = 0.9
@@ -34,7 +34,7 @@ class Options:
 
     >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
     Options(budget='2GiB', device=None, host_budget=None, min_tensor_bytes=4096, log_level='info',
-        standby='auto')
+        standby='off')
     """
 
     budget: Budget = "auto"
@@ -42,7 +42,7 @@ class Options:
     host_budget: Size | None = None  # None: most of what the machine has free
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
-    standby: str = "auto"  # whether operators are let through while everything fits twice over
+    standby: str = "off"  # whether operators are let through while everything fits twice over
     from_environment: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod

@@ -54,9 +54,10 @@ def enable(
     ``device``: the current GPU, or the CPU where there is none. ``host_budget``: most host memory
     for offloaded tensors, on a GPU 90 % of what is free unless told. ``min_tensor_bytes``: smaller
     tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off.
-    ``standby``: whether operators are let through unmanaged while everything fits twice over: auto
-    (on a GPU), off or on. Each has an environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE,
-    HEADWATER_HOST_BUDGET, HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY.
+    ``standby``: "on" lets operators through unmanaged while everything fits twice over; an
+    experiment, off by default. Each has an environment variable: HEADWATER_BUDGET,
+    HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG,
+    HEADWATER_STANDBY.
     HEADWATER_DISABLE=1 makes this and every other call do nothing.
 
     Raises ValueError on unusable options and RuntimeError if already enabled.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -58,12 +61,11 @@ def test_it_does_not_begin_while_the_host_holds_copies(device: str) -> None:
     assert [float(tensor[0]) for tensor in kept] == [0, 1, 2, 3, 4, 5]
 
 
-def test_it_never_begins_when_off_and_by_itself_only_on_a_gpu() -> None:
-    for policy in ("off", "auto"):
-        with headwater.budget("64MiB", device="cpu", standby=policy):
-            make("cpu", 1.0)
-            headwater.end_step()
-            assert not headwater.stats().standing_by
+def test_it_never_begins_unless_asked_for(device: str) -> None:
+    headwater.enable("64MiB", device=device)
+    make(device, 1.0)
+    headwater.end_step()
+    assert not headwater.stats().standing_by
 
 
 def test_operators_and_tensors_are_counted_all_the_same(standing_by: str) -> None:
@@ -174,3 +176,89 @@ def test_operators_of_other_threads_go_on_while_it_begins_and_ends(device: str) 
         thread.join()
     assert wrong == []
     assert began > 10
+
+
+def operator(name: str, body: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """An operator of the test's own while the iterator waits."""
+    with torch.library._scoped_library("headwater_test", "FRAGMENT") as library:
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, body, "CPU")
+        yield
+
+
+@pytest.mark.parametrize("policy", ["off", "on"])
+def test_a_step_may_end_while_an_operator_waits_for_that(policy: str) -> None:
+    inside, ended = threading.Event(), threading.Event()
+
+    def wait(x: torch.Tensor) -> torch.Tensor:
+        inside.set()
+        assert ended.wait(60)
+        return x.clone()
+
+    headwater.enable("64MiB", device="cpu", min_tensor_bytes=1, standby=policy)
+    x = make("cpu", 2.0)
+    for _ in operator("wait", wait):
+        thread = threading.Thread(target=lambda: torch.ops.headwater_test.wait(x))
+        thread.start()
+        inside.wait()
+        headwater.end_step()
+        ended.set()
+        thread.join()
+    assert float(x[0]) == 2.0
+
+
+def test_an_operator_may_wait_for_threads_whose_operators_end_it() -> None:
+    headwater.enable(BUDGET, device="cpu", min_tensor_bytes=1, standby="on")
+    pool = ThreadPoolExecutor(1)
+    pool.submit(int).result()
+
+    def parallel(x: torch.Tensor) -> torch.Tensor:
+        return pool.submit(lambda: torch.ones(100_000) + x[0]).result()
+
+    x = torch.ones(10)
+    headwater.end_step()
+    assert headwater.stats().standing_by
+    for _ in operator("parallel", parallel):
+        assert float(torch.ops.headwater_test.parallel(x)[0]) == 2.0
+    pool.shutdown()
+
+
+def test_the_budget_is_not_changed_inside_an_operator(standing_by: str) -> None:
+    if standing_by != "cpu":
+        pytest.skip("the operator is one for the CPU")
+    x = make(standing_by, 2.0)
+
+    def shrink(x: torch.Tensor) -> torch.Tensor:
+        with pytest.raises(RuntimeError, match="cannot be changed"):
+            headwater.set_budget("minimum")
+        return x.clone()
+
+    for _ in operator("shrink", shrink):
+        assert float(torch.ops.headwater_test.shrink(x)[0]) == 2.0
+
+
+def test_an_expanded_tensor_counts_by_what_it_shows(standing_by: str) -> None:
+    small = torch.ones(1, device=standing_by)
+    with pytest.raises(headwater.OutOfMemory) if standing_by == "cpu" else nullcontext():
+        small.expand(BUDGET).clone()
+
+
+def test_the_budget_may_be_lowered_while_steps_end() -> None:
+    for _ in range(30):
+        headwater.enable("64MiB", device="cpu", min_tensor_bytes=1, standby="on")
+        large, stop = torch.full((1 << 20,), 3.0), threading.Event()
+
+        def end_steps(stop: threading.Event = stop) -> None:
+            while not stop.is_set():
+                headwater.end_step()
+
+        thread = threading.Thread(target=end_steps)
+        thread.start()
+        headwater.set_budget("3MiB")
+        stats = headwater.stats()
+        stop.set()
+        thread.join()
+        assert not (stats.standing_by and stats.host_bytes)
+        headwater.set_budget("64MiB")
+        assert float(large[5]) == 3.0
+        headwater.disable()

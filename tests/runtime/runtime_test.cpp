@@ -55,7 +55,6 @@ class RuntimeTest : public testing::Test {
 };
 
 TEST(OptionsTest, ReadsHowToStandBy) {
-  EXPECT_EQ(parse_standby_policy("auto"), StandbyPolicy::kAuto);
   EXPECT_EQ(parse_standby_policy("off"), StandbyPolicy::kOff);
   EXPECT_EQ(parse_standby_policy("on"), StandbyPolicy::kOn);
   EXPECT_THROW(parse_standby_policy("On"), InvalidArgument);

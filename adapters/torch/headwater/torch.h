@@ -29,7 +29,7 @@ struct SessionOptions {
   std::size_t host_budget = Options::kUnlimited;
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
-  StandbyPolicy standby = StandbyPolicy::kAuto;
+  StandbyPolicy standby = StandbyPolicy::kOff;
 };
 
 /// Report of the runtime plus what only the adapter sees.

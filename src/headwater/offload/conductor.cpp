@@ -89,7 +89,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     }
     return;
   }
-  leave_last_stages(stream);
+  leave_last_stage(stream);
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
   reserve_ = reserve;
@@ -175,12 +175,11 @@ void Conductor::write_back(std::span<const Ordinal> ordinals) {
   }
 }
 
-void Conductor::leave_last_stages(StreamRef stream) {
-  if (score_ && stage_) {
+void Conductor::leave_last_stage(StreamRef stream) {
+  // A step cut short leaves the rest to whoever is short of room.
+  if (score_ && stage_ && *stage_ + 1 == score_->plan().stages.size()) {
     write_back(score_->take_write_backs(kNever));
-    for (std::uint32_t stage = *stage_; stage < score_->plan().stages.size(); ++stage) {
-      leave_stage(stage, stream);
-    }
+    leave_stage(*stage_, stream);
   }
 }
 

@@ -70,7 +70,7 @@ class Conductor final : public TensorWatcher {
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void write_back(std::span<const Ordinal> ordinals) HEADWATER_REQUIRES(cache_.mutex());
   /// Carries out what is left of the plan when a step ends.
-  void leave_last_stages(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void leave_last_stage(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Tensor* find(Ordinal tensor) HEADWATER_REQUIRES(cache_.mutex());
   std::span<const Access> note(std::span<const Use> uses) HEADWATER_REQUIRES(cache_.mutex());
 

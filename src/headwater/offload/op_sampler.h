@@ -3,6 +3,7 @@
 #include "headwater/device/device.h"
 #include "headwater/trace/trace_recorder.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -35,6 +36,7 @@ class OpSampler {
 
  private:
   static constexpr std::uint32_t kSamplesOfAKey = 3;
+  static constexpr std::size_t kMostKeys = 1 << 16;
 
   struct Sample {
     OpRef op;

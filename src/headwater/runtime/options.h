@@ -8,13 +8,9 @@
 namespace headwater {
 
 /// Whether operators are let through, unmanaged, while everything fits twice over.
-enum class StandbyPolicy : unsigned char {
-  kAuto,  // where the device's allocator counts its bytes
-  kOff,
-  kOn,
-};
+enum class StandbyPolicy : unsigned char { kOff, kOn };
 
-/// Reads "auto", "off" or "on". Throws InvalidArgument otherwise.
+/// Reads "off" or "on". Throws InvalidArgument otherwise.
 StandbyPolicy parse_standby_policy(std::string_view text);
 
 /// Everything a user can choose. Sizes in bytes.
@@ -27,7 +23,7 @@ struct Options {
   /// Smaller tensors stay where they are: moving them costs more than they free.
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;
-  StandbyPolicy standby = StandbyPolicy::kAuto;
+  StandbyPolicy standby = StandbyPolicy::kOff;
 
   // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
   static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);

@@ -10,6 +10,10 @@ constexpr std::uint64_t kAllWeights = 4;
 }  // namespace
 
 void OpTimes::add(OpKey key, std::uint64_t time_ns) {
+  constexpr std::size_t kMostKeys = 1 << 16;
+  if (by_key_.size() >= kMostKeys) {
+    by_key_.clear();
+  }
   const auto [known, added] = by_key_.try_emplace(key, time_ns);
   if (!added) {
     known->second = (known->second * kOldWeight + time_ns) / kAllWeights;
