@@ -52,9 +52,7 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
-  if (session_.runtime().conductor().watching()) {
-    note_begin(boxed_op_key(op_, arguments_), stream);
-  }
+  note_begin([this] { return boxed_op_key(op_, arguments_); }, stream);
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
   } catch (const OutOfMemory&) {
@@ -86,7 +84,7 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
       find_storage(storage, adoption, use.access, stream);
     });
   }
-  const auto absent = [](const Use& use) { return !use.tensor->device; };
+  const auto absent = [](const Use& use) { return !on_device(use.tensor->residency); };
   const Budget& budget = session_.runtime().budget();
   // What lists are made of may have been found just now, and be more than fits.
   const bool too_long = traits_.path == OpPath::kList && budget.used() > budget.limit();
@@ -94,16 +92,11 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     uses_.clear();
     return false;
   }
-  try {
-    reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
-  } catch (const OutOfMemory&) {  // the other way makes room, or says what is missing
-    uses_.clear();
-    return false;
-  }
+  reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
   mark_pinned();
   box_ = box;
-  if (session_.runtime().conductor().watching()) {
-    note_begin(key(), stream);
+  note_begin(key, stream);
+  if (played_) {
     // What was moved ahead just now may have taken the room that was found.
     cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream);
     session_.runtime().conductor().start_clock(*played_);
@@ -256,9 +249,10 @@ std::size_t OpScope::pinned_bytes() {
   return *pinned_bytes_;
 }
 
-void OpScope::note_begin(OpKey key, StreamRef stream) {
-  if (!played_) {  // an attempt may have gone before
-    played_ = session_.runtime().conductor().begin_op(key, uses_, stream);
+void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {
+  Conductor& conductor = session_.runtime().conductor();
+  if (!played_ && conductor.watching()) {  // an attempt may have gone before
+    played_ = conductor.begin_op(key(), uses_, stream);
   }
 }
 

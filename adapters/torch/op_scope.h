@@ -73,7 +73,8 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(OpKey key, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void note_begin(c10::function_ref<OpKey()> key, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());

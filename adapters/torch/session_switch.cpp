@@ -72,7 +72,8 @@ void RunningOp::end() {
   }
 }
 
-StandStill::StandStill() : StandStill(std::chrono::milliseconds::max()) {}
+// As good as forever; the longest duration there is cannot be compared with what a clock counts.
+StandStill::StandStill() : StandStill(std::chrono::hours(1'000'000)) {}
 
 // Holds the mutex beyond the function where it succeeds, which the analysis takes for a mistake.
 StandStill::StandStill(std::chrono::milliseconds patience)
