@@ -97,24 +97,20 @@ struct Direct<Op, Result(Args...)> {
     const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
     {
       const RunningOp running;
-      SessionState* session = running.session();
-      if (session != nullptr && !keys.has(c10::DispatchKey::Python)) {
-        Standby& standby = session->standby();
-        if (standby.on()) {
-          static const Workspace kWorkspace = workspace_of(kOp);
-          if (standby.admits(standby.most_new_bytes(kWorkspace, bytes_given(args...)))) {
-            session->count_op();
-            return let_through(standby, keys, args...);
-          }
-        } else {
-          const OpTraits& traits = session->ops().traits(kOp);
-          const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
-          const auto key = [&] { return op_key(kOp, args...); };
-          OpScope scope(*session, kOp, traits);
-          if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
-            session->count_op();
-            return redispatch(scope, keys, args...);
-          }
+      SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
+      if (session != nullptr && session->standby().on()) {
+        if (admitted(session->standby(), kOp, args...)) {
+          session->count_op();
+          return let_through(session->standby(), keys, args...);
+        }
+      } else if (session != nullptr) {
+        const OpTraits& traits = session->ops().traits(kOp);
+        const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
+        const auto key = [&] { return op_key(kOp, args...); };
+        OpScope scope(*session, kOp, traits);
+        if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
+          session->count_op();
+          return redispatch(scope, keys, args...);
         }
       }
     }
@@ -123,6 +119,11 @@ struct Direct<Op, Result(Args...)> {
   }
 
  private:
+  static bool admitted(Standby& standby, const c10::OperatorHandle& op, const Args&... args) {
+    static const Workspace kWorkspace = workspace_of(op);
+    return standby.admits(standby.most_new_bytes(kWorkspace, bytes_given(args...)));
+  }
+
   /// See Note [Standing by].
   static Result let_through(Standby& standby, c10::DispatchKeySet keys, Args... args) {
     const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);

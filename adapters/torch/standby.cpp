@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 namespace headwater::adapter {
@@ -108,9 +109,11 @@ void Standby::prune() {
   if (noted_.size() > kSuspicious) {
     // Some operators return what they were given without saying so, each time anew.
     const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
-    std::ranges::sort(noted_, {}, address);
-    const auto repeated = std::ranges::unique(noted_, {}, address);
-    noted_.erase(repeated.begin(), repeated.end());
+    std::sort(noted_.begin(), noted_.end(), [&](const Weak& a, const Weak& b) {
+      return std::less<>()(address(a), address(b));
+    });
+    const auto same = [&](const Weak& a, const Weak& b) { return address(a) == address(b); };
+    noted_.erase(std::unique(noted_.begin(), noted_.end(), same), noted_.end());
   }
   prune_at_ = std::max(kLeastToPrune, 2 * noted_.size());
 }
