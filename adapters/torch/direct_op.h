@@ -128,7 +128,7 @@ struct Direct<Op, Result(Args...)> {
   static Result let_through(Standby& standby, c10::DispatchKeySet keys, Args... args) {
     const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
     if constexpr (std::is_void_v<Result> || std::is_reference_v<Result>) {
-      return Op::redispatch(keys, args...);  // makes nothing new
+      return Op::redispatch(keys, args...);  // what it makes inside its arguments is not noted
     } else {
       Result result = Op::redispatch(keys, args...);
       TensorVisitor note([&standby](const at::Tensor& tensor) {

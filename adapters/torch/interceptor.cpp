@@ -46,7 +46,7 @@ bool try_let_through(SessionState& session,
   redispatch_below(op, keys, stack);
   const Arguments results = torch::jit::last(stack, traits.num_returns);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (op.schema().returns()[i].alias_info() == nullptr) {  // else it was given, not made
+    if (op.schema().returns()[i].alias_info() == nullptr) {  // else it is an argument's
       for_each_storage(results[i], [&standby](c10::StorageImpl& storage, Adoption adoption) {
         standby.note(storage, adoption);
       });

@@ -126,7 +126,8 @@ std::size_t round_down(std::size_t bytes) {
 
 /// What a piece may have on the device.
 std::size_t room_for_a_piece(SessionState& session) {
-  return piece_bytes(session).value_or(room_for_operators(session));
+  const std::optional<std::size_t> piece = piece_bytes(session);
+  return piece ? *piece : room_for_operators(session);
 }
 
 void append(torch::jit::Stack& results, torch::jit::Stack piece_results) {

@@ -26,8 +26,8 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
   if (list) {  // results are as large as one of the lists
     return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
   }
-  // Few operators make more than four times what they read; those are caught once half is full.
-  if (!must_predict && !watched && used + 4 * given <= budget.limit()) {
+  // Operators that make more than usual are caught once half is full.
+  if (!must_predict && !watched && used + WorkingSets::kUsualTimes * given <= budget.limit()) {
     return true;
   }
   known_ = session_.working_sets().find(key());

@@ -1,11 +1,12 @@
 #include "op_traits.h"
 
+#include "serial.h"
+
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/function_schema.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <string_view>
 #include <unordered_set>
 
@@ -115,11 +116,6 @@ bool describes(const OpTraits& traits, const c10::FunctionSchema& schema) {
   return traits.num_arguments == schema.arguments().size() &&
          traits.num_returns == schema.returns().size() && traits.name == schema.name() &&
          traits.overload == schema.overload_name();
-}
-
-std::uint64_t next_serial() {
-  static std::atomic<std::uint64_t> serial{0};
-  return ++serial;
 }
 
 /// One entry of a thread's direct-mapped memory of the table.

@@ -33,10 +33,9 @@ bool Standby::fits(std::size_t bytes) const {
 }
 
 std::size_t Standby::most_new_bytes(Workspace workspace, std::size_t given) const {
-  constexpr std::size_t kTimes = 4;  // few make more than four times what they read
   return session_.working_sets().is_unknown(workspace)
              ? WorkingSets::kLibraryTimes * given + WorkingSets::kLibraryBytes
-             : kTimes * given;
+             : WorkingSets::kUsualTimes * given;
 }
 
 std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,

@@ -1,21 +1,14 @@
 #include "torch_memory.h"
 
+#include "serial.h"
+
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
-#include <atomic>
 #include <utility>
 
 namespace headwater::adapter {
-namespace {
-
-std::uint64_t next_serial() {
-  static std::atomic<std::uint64_t> serial{0};
-  return ++serial;
-}
-
-}  // namespace
 
 Buffer to_buffer(c10::DataPtr data, std::size_t bytes) {
   void* address = data.get();

@@ -1,6 +1,7 @@
 #include "working_sets.h"
 
 #include "dispatch_key.h"
+#include "serial.h"
 #include "tensor_walk.h"
 
 #include <ATen/EmptyTensor.h>
@@ -9,7 +10,6 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <atomic>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -64,11 +64,6 @@ void add_bytes(const c10::IValue& value,
 /// The working sets whose first product has run on this thread: a library is set up, and keeps
 /// workspaces, for each.
 thread_local std::uint64_t set_up_for = 0;
-
-std::uint64_t next_serial() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
 
 }  // namespace
 
@@ -127,12 +122,11 @@ NewBytes WorkingSets::predict(const c10::OperatorHandle& op,
 }
 
 std::size_t WorkingSets::predict_workspace(const OpTraits& traits, std::size_t given) {
-  constexpr std::size_t kTimesIfNeverRun = 4;
   constexpr std::size_t kBytesIfNeverRun = std::size_t{32} << 20;
   const MutexLock lock(mutex_);
   const auto entry = measured_.find(traits.name);
   if (entry == measured_.end()) {
-    return kTimesIfNeverRun * given + kBytesIfNeverRun;
+    return kUsualTimes * given + kBytesIfNeverRun;
   }
   const Measured& most = entry->second;
   const double scaled = std::max(most.for_each_given, 1.0) * static_cast<double>(given);

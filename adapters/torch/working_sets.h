@@ -44,6 +44,8 @@ std::optional<std::size_t> output_bytes(const c10::OperatorHandle& op, Arguments
 /// Thread-safe.
 class WorkingSets {
  public:
+  // Few operators make more than so many times what they read.
+  static constexpr std::size_t kUsualTimes = 4;
   // More than the libraries behind operators tend to take: so many times what they are given, and
   // so much on top.
   static constexpr std::size_t kLibraryTimes = 8;
