@@ -104,7 +104,8 @@ struct Direct<Op, Result(Args...)> {
           return let_through(session->standby(), keys, args...);
         }
       } else if (session != nullptr) {
-        const OpTraits& traits = session->ops().traits(kOp);
+        static const DirectNumber kNumber = DirectNumber::next();
+        const OpTraits& traits = session->ops().traits(kOp, kNumber);
         const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
         const auto key = [&] { return op_key(kOp, args...); };
         OpScope scope(*session, kOp, traits);

@@ -76,7 +76,8 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     return false;
   }
   session_.release_finished_work();
-  const StreamRef stream = session_.memory().current_stream();
+  stream_ = session_.memory().current_stream();
+  const StreamRef stream = stream_;
   const CacheLock lock(cache_);
   for (const TensorUse& use : tensors) {
     for_each_storage(*use.tensor, [&](c10::StorageImpl& storage, Adoption adoption) {
@@ -117,7 +118,7 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
 }
 
 void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
-  const StreamRef stream = session_.memory().current_stream();
+  const StreamRef stream = stream_;
   const CacheLock lock(cache_);
   for (const at::Tensor* result : results) {
     for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {

@@ -1,5 +1,6 @@
 #include "op_traits.h"
 
+#include "headwater/base/check.h"
 #include "serial.h"
 
 #include <ATen/core/enum_tag.h>
@@ -149,7 +150,8 @@ bool needs_no_management(const c10::OperatorHandle& op) {
 
 Workspace workspace_of(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
-  if (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm")) {
+  const bool cell = contains(name, "_thnn_fused");  // one kernel, works in its results
+  if (!cell && (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm"))) {
     return Workspace::kUnknown;
   }
   constexpr std::array<std::string_view, 7> kProducts{"aten::mm",
@@ -183,6 +185,13 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   return traits;
 }
 
+DirectNumber DirectNumber::next() {
+  static std::atomic<std::size_t> taken{0};
+  const std::size_t value = taken.fetch_add(1);
+  HEADWATER_CHECK_LE(value + 1, kMost);
+  return DirectNumber(value);
+}
+
 OpTable::OpTable(c10::DeviceType device) : device_(device), serial_(next_serial()) {}
 
 const OpTraits& OpTable::traits(const c10::OperatorHandle& op) {
@@ -194,6 +203,12 @@ const OpTraits& OpTable::traits(const c10::OperatorHandle& op) {
     entry = {&schema, serial_, &look_up(op)};
   }
   return *entry.traits;
+}
+
+const OpTraits& OpTable::remember(const c10::OperatorHandle& op, DirectNumber number) {
+  const OpTraits& traits = look_up(op);
+  direct_[number.value()].store(&traits, std::memory_order_release);
+  return traits;
 }
 
 const OpTraits& OpTable::look_up(const c10::OperatorHandle& op) {

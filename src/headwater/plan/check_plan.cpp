@@ -24,7 +24,8 @@ class Rehearsal {
       bytes_ += bytes_of(tensor);
       const Lifetime& lifetime = liveness.lifetimes()[tensor];
       if (lifetime.last_write != kNever || !lifetime.lasting()) {
-        dirty_[tensor] = kNever;
+        // A lasting tensor is copied where the step before has written it last.
+        dirty_[tensor] = lifetime.lasting() ? lifetime.last_write : kNever;
       }
     }
   }
@@ -133,7 +134,7 @@ class Rehearsal {
     dirty_.erase(tensor);
   }
 
-  /// The stage that wrote the tensor last must list it: the first, for writes before the step.
+  /// The stage that wrote the tensor last must list it: the first, where nobody knows.
   bool write_back_listed(Ordinal tensor, Position written) const {
     for (const PlannedStage& stage : plan_.stages) {
       if (written == kNever || written < stage.end) {
@@ -167,7 +168,7 @@ class Rehearsal {
   const std::size_t budget_;
   std::set<Ordinal> usable_;
   std::set<Ordinal> arriving_;
-  std::map<Ordinal, Position> dirty_;  // by the last write; kNever: in the step before
+  std::map<Ordinal, Position> dirty_;  // by the last write; kNever: before the step
   std::optional<PlanFault> fault_;
   std::size_t bytes_ = 0;
   Position position_ = 0;

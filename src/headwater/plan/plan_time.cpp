@@ -24,16 +24,13 @@ class Rehearsal {
     }
   }
 
+  /// Copies go on into the next step: the second of two tells how long all others take.
   PlanTime run() {
-    for (std::uint32_t stage = 0; stage < plan_.stages.size(); ++stage) {
-      begin_fetches(stage);
-      wait_until(arrived_ns_[stage]);
-      compute(plan_.stages[stage]);
-      for (const Ordinal tensor : plan_.stages[stage].offload) {
-        wait_until(copied_ns_[tensor]);
-      }
-    }
-    time_.step_ns = now_ns_;
+    run_step();
+    const std::uint64_t first_ns = now_ns_;
+    time_ = {};
+    run_step();
+    time_.step_ns = now_ns_ - first_ns;
     return time_;
   }
 
@@ -42,6 +39,17 @@ class Rehearsal {
     Ordinal tensor;
     std::uint32_t stage;
   };
+
+  void run_step() {
+    for (std::uint32_t stage = 0; stage < plan_.stages.size(); ++stage) {
+      begin_fetches(stage);
+      wait_until(arrived_ns_[stage]);
+      compute(plan_.stages[stage]);
+      for (const Ordinal tensor : plan_.stages[stage].offload) {
+        wait_until(copied_ns_[tensor]);
+      }
+    }
+  }
 
   void wait_until(std::uint64_t ns) {
     time_.stall_ns += ns - std::min(ns, now_ns_);

@@ -32,20 +32,28 @@ PlannedStage planned(const StageSpan& span, const StageMoves& moves, std::uint32
   return stage;
 }
 
+// The operator that changes a tensor last before it leaves. A lasting one that was written in the
+// step before is written by the same operator in this one, and copied after that for the next.
+Position last_write_before(const Departure& departure, const Liveness& liveness) {
+  if (departure.written < liveness.num_ops()) {
+    return departure.written;
+  }
+  const Lifetime& lifetime = liveness.lifetimes()[departure.tensor];
+  return lifetime.lasting() ? lifetime.last_write : 0;
+}
+
 // Lists each tensor that leaves changed with the stage that writes it last.
-void add_write_backs(StagePlan& plan, const StepMoves& moves) {
+void add_write_backs(StagePlan& plan, const StepMoves& moves, const Liveness& liveness) {
   for (const StageMoves& stage : moves.stages) {
     for (const Departure& departure : stage.offload) {
       if (departure.written == kNever) {
         continue;
       }
-      auto writer = std::upper_bound(
+      const auto writer = std::upper_bound(
           plan.stages.begin(),
           plan.stages.end(),
-          departure.written,
+          last_write_before(departure, liveness),
           [](Position position, const PlannedStage& later) { return position < later.end; });
-      // Written in the step before: it can be copied from the first stage on.
-      writer = writer == plan.stages.end() ? plan.stages.begin() : writer;
       writer->write_back.push_back(departure.tensor);
     }
   }
@@ -89,7 +97,7 @@ StagePlan make_plan(const Liveness& liveness,
   for (std::uint32_t i = 0; i < spans.size(); ++i) {
     plan.stages.push_back(planned(spans[i], moves.stages[i], i));
   }
-  add_write_backs(plan, moves);
+  add_write_backs(plan, moves, liveness);
   fetch_ahead(plan, liveness, costs, budget);
   return plan;
 }

@@ -27,7 +27,8 @@ struct PlannedStage {
   std::vector<PlannedFetch> fetch;  // in order of first use
   std::vector<Ordinal> offload;     // leave when the stage has ended
   // Have had their last write before they leave when the stage has ended, so a copy made from then
-  // on turns the offload into a drop. In order of departure.
+  // on turns the offload into a drop, in the next step where a lasting one stays to the end of this
+  // one. In order of departure.
   std::vector<Ordinal> write_back;
   std::size_t peak_bytes = 0;  // on the device while it runs, with what arrives meanwhile
 
@@ -55,7 +56,7 @@ StagePlan make_plan(const Liveness& liveness,
                     std::size_t budget);
 
 /// For each of a stage's write-backs the operator before which it may begin: the one after its last
-/// write, or the stage's first one when that was in the step before.
+/// write, or the stage's first one when that is not in the stage.
 std::vector<Position> write_back_starts(const Liveness& liveness, const PlannedStage& stage);
 
 /// One line a stage; "7@3" is tensor 7, fetched from stage 3 on.

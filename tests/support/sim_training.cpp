@@ -1,0 +1,243 @@
+#include "support/sim_training.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headwater::support {
+namespace {
+
+using namespace literals;  // NOLINT(google-build-using-namespace)
+
+constexpr std::size_t kAmple = 1_GiB;
+
+RigOptions rig_options(const SimNetwork& network, std::size_t budget) {
+  return {.budget = budget,
+          .device_bytes = kAmple,
+          .first_host_bytes = kAmple,
+          .link = {.to_device_bytes_per_second = network.link_bytes_per_s,
+                   .to_host_bytes_per_second = network.link_bytes_per_s,
+                   .latency_ns = 0}};
+}
+
+Conductor::Measure link_of(const SimNetwork& network) {
+  const Link link{.bytes_per_s = network.link_bytes_per_s, .latency_ns = 0};
+  return [link](std::size_t, StreamRef) {
+    return Costs{.op_ns = {}, .fetch = link, .offload = link};
+  };
+}
+
+std::vector<SimLayer> repeat(const SimLayer& layer, std::size_t times) {
+  return std::vector<SimLayer>(times, layer);
+}
+
+void append(std::vector<SimLayer>& layers, const std::vector<SimLayer>& more) {
+  layers.insert(layers.end(), more.begin(), more.end());
+}
+
+/// One of the blocks of a ResNet, whose time is that of its bytes and of its launches.
+SimLayer bottleneck(std::size_t bytes) {
+  const std::uint64_t forward_ns = 120'000 + bytes;
+  return {.activations = {bytes, bytes, bytes, bytes, 4 * bytes, 4 * bytes},
+          .forward_ns = forward_ns,
+          .backward_ns = forward_ns * 3 / 2,
+          .parameter_bytes = 4_KiB,
+          .statistic_bytes = 8};
+}
+
+}  // namespace
+
+// Bytes are a thousandth of the real ones and the link is as much slower, so times are real.
+
+SimNetwork sim_gpt() {
+  const SimLayer embedding{.activations = {32_KiB},
+                           .forward_ns = 50'000,
+                           .backward_ns = 100'000,
+                           .parameter_bytes = 200_KiB};
+  const SimLayer block{.activations = std::vector<std::size_t>(8, 40_KiB),
+                       .forward_ns = 75'000,
+                       .backward_ns = 150'000,
+                       .parameter_bytes = 48_KiB,
+                       .statistic_bytes = 0};
+  const SimLayer head{.activations = {800_KiB, 1600_KiB},
+                      .forward_ns = 6'000'000,
+                      .backward_ns = 7'000'000};
+  SimNetwork network{.link_bytes_per_s = 54e6, .update_bytes_per_s = 1.2e8};
+  append(network.layers, {embedding});
+  append(network.layers, repeat(block, 24));
+  append(network.layers, {head});
+  return network;
+}
+
+SimNetwork sim_resnet() {
+  SimNetwork network{.link_bytes_per_s = 54e6, .update_bytes_per_s = 1.2e8};
+  append(network.layers, {{.activations = {400_KiB, 400_KiB, 200_KiB},
+                           .forward_ns = 1'500'000,
+                           .backward_ns = 2'200'000,
+                           .statistic_bytes = 8}});
+  append(network.layers, repeat(bottleneck(98_KiB), 3));
+  append(network.layers, repeat(bottleneck(49_KiB), 4));
+  append(network.layers, repeat(bottleneck(25_KiB), 6));
+  append(network.layers, repeat(bottleneck(12_KiB), 3));
+  return network;
+}
+
+SimNetwork sim_deep(std::uint64_t op_ns) {
+  constexpr std::size_t kBytes = 64_KiB;
+  const SimLayer layer{.activations = std::vector<std::size_t>(6, kBytes),
+                       .forward_ns = op_ns,
+                       .backward_ns = op_ns,
+                       .parameter_bytes = kBytes};
+  SimNetwork network{.link_bytes_per_s = 1e9,
+                     .update_bytes_per_s = 1e9 * kBytes / static_cast<double>(op_ns)};
+  append(network.layers, repeat(layer, 24));
+  return network;
+}
+
+SimTraining::SimTraining(SimNetwork network, std::size_t budget)
+    : network_(std::move(network)),
+      rig_(rig_options(network_, budget)),
+      conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_)),
+      ended_(rig_.device.record_timed(kDefaultStream)) {
+  {
+    const MutexLock lock(rig_.cache.mutex());
+    rig_.cache.set_watcher(&conductor_);
+  }
+  const auto make = [this](std::size_t bytes) {
+    return bytes > 0 ? &rig_.make(bytes, 1) : nullptr;
+  };
+  for (const SimLayer& layer : network_.layers) {
+    states_.push_back({.parameter = make(layer.parameter_bytes),
+                       .first = make(layer.parameter_bytes),
+                       .second = make(layer.parameter_bytes),
+                       .statistic = make(layer.statistic_bytes)});
+  }
+}
+
+std::uint64_t SimTraining::step() {
+  num_runs_ = 0;
+  forward();
+  backward();
+  update();
+  const Event ended = rig_.device.record_timed(kDefaultStream);
+  rig_.device.synchronize(ended);
+  const std::uint64_t step_ns = *ended.ns_since(std::exchange(ended_, ended));
+  now_ns_ += step_ns;
+  const MutexLock lock(rig_.cache.mutex());
+  conductor_.end_step(now_ns_, 0, kDefaultStream);
+  return step_ns;
+}
+
+void SimTraining::forward() {
+  Tensor* input = nullptr;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    State& state = states_[i];
+    const SimLayer& layer = network_.layers[i];
+    for (std::size_t k = 0; k < layer.activations.size(); ++k) {
+      std::vector<Use> uses;
+      if (input != nullptr) {
+        uses.push_back({input, AccessKind::kRead});
+      }
+      if (k == 0 && state.parameter != nullptr) {
+        uses.push_back({state.parameter, AccessKind::kRead});
+      }
+      if (k + 1 == layer.activations.size() && state.statistic != nullptr) {
+        uses.push_back({state.statistic, AccessKind::kWrite});
+      }
+      input = run(layer.forward_ns, uses, layer.activations[k]);
+      state.activations.push_back(input);
+    }
+  }
+}
+
+void SimTraining::backward() {
+  for (std::size_t i = states_.size(); i-- > 0;) {
+    State& state = states_[i];
+    const SimLayer& layer = network_.layers[i];
+    for (std::size_t k = layer.activations.size(); k-- > 0;) {
+      std::vector<Use> uses{{state.activations[k], AccessKind::kRead}};
+      const bool last = k == 0 && state.parameter != nullptr;
+      if (last) {
+        uses.push_back({state.parameter, AccessKind::kRead});
+      }
+      Tensor* made = run(layer.backward_ns, uses, last ? layer.parameter_bytes : 0);
+      state.gradient = last ? made : nullptr;
+      rig_.forget(*state.activations[k]);
+    }
+    state.activations.clear();
+  }
+}
+
+void SimTraining::update() {
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    State& state = states_[i];
+    if (state.parameter == nullptr) {
+      continue;
+    }
+    const auto bytes = static_cast<double>(network_.layers[i].parameter_bytes);
+    run(static_cast<std::uint64_t>(1e9 * bytes / network_.update_bytes_per_s),
+        {{state.parameter, AccessKind::kWrite},
+         {state.first, AccessKind::kWrite},
+         {state.second, AccessKind::kWrite},
+         {state.gradient, AccessKind::kRead}},
+        0);
+  }
+  for (State& state : states_) {
+    if (Tensor* gradient = std::exchange(state.gradient, nullptr)) {
+      rig_.forget(*gradient);
+    }
+  }
+}
+
+Tensor* SimTraining::run(std::uint64_t duration_ns,
+                         const std::vector<Use>& uses,
+                         std::size_t makes) {
+  const OpKey key(++num_runs_);
+  std::optional<Conductor::Op> op;
+  if (conductor_.watching()) {
+    const MutexLock lock(rig_.cache.mutex());
+    op = conductor_.begin_op(key, uses, kDefaultStream);
+  }
+  Reservation reserved = rig_.acquire(uses, {.new_bytes = makes});
+  if (op) {
+    const MutexLock lock(rig_.cache.mutex());
+    conductor_.start_clock(*op);
+  }
+  rig_.compute(duration_ns);
+  reserved.release();
+  Tensor* made = makes > 0 ? &rig_.make(makes, 1) : nullptr;
+  if (op) {
+    const MutexLock lock(rig_.cache.mutex());
+    conductor_.end_op(*op, {&made, makes > 0 ? 1U : 0U}, 0);
+  }
+  rig_.release(uses);
+  return made;
+}
+
+std::uint64_t SimTraining::expected_ns() {
+  const MutexLock lock(rig_.cache.mutex());
+  return conductor_.score()->expected().step_ns;
+}
+
+double SimTraining::bound_ns(const SimNetwork& network,
+                             std::size_t plain_peak,
+                             std::size_t budget) {
+  const auto away = static_cast<double>(plain_peak - std::min(plain_peak, budget));
+  const double away_ns = 1e9 * away / network.link_bytes_per_s;
+  double forward = 0;
+  double rest = 0;
+  for (const SimLayer& layer : network.layers) {
+    const auto num_ops = static_cast<double>(layer.activations.size());
+    forward += num_ops * static_cast<double>(layer.forward_ns);
+    rest += num_ops * static_cast<double>(layer.backward_ns) +
+            1e9 * static_cast<double>(layer.parameter_bytes) / network.update_bytes_per_s;
+  }
+  return std::max(forward, away_ns) + std::max(rest, away_ns);
+}
+
+std::size_t SimTraining::plain_peak(const SimNetwork& network) {
+  SimTraining plain(network, kAmple);
+  plain.step();
+  return plain.peak_bytes();
+}
+
+}  // namespace headwater::support

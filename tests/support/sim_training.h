@@ -1,0 +1,78 @@
+#pragma once
+
+#include "headwater/offload/conductor.h"
+#include "support/cache_rig.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace headwater::support {
+
+/// A few operators of a network, one an activation.
+struct SimLayer {
+  std::vector<std::size_t> activations;  // bytes; backward uses them up in reverse
+  std::uint64_t forward_ns = 0;          // of each operator
+  std::uint64_t backward_ns = 0;
+  std::size_t parameter_bytes = 0;
+  std::size_t statistic_bytes = 0;  // read and written by the last operator of forward
+};
+
+struct SimNetwork {
+  std::vector<SimLayer> layers;
+  double link_bytes_per_s = 1e9;     // each way
+  double update_bytes_per_s = 1e11;  // of the parameters, by the optimizer
+};
+
+/// Twenty-four equal layers: attention and feed-forward, a head whose results are a sixth of all
+/// bytes, and an optimizer that keeps two states a parameter.
+SimNetwork sim_gpt();
+/// Activations that shrink by half at every stage while their number grows; hardly any parameters.
+SimNetwork sim_resnet();
+/// Layers that differ in nothing: a tensor crosses the link in 65 us, an operator takes `op_ns`.
+SimNetwork sim_deep(std::uint64_t op_ns);
+
+/// Trains a network in simulated time: every number repeats exactly.
+class SimTraining {
+ public:
+  SimTraining(SimNetwork network, std::size_t budget);
+
+  /// Nanoseconds on the device since the end of the step before.
+  std::uint64_t step();
+
+  Statistics statistics() { return rig_.statistics(); }
+  std::size_t peak_bytes() const { return rig_.budget.peak(); }
+  std::uint64_t expected_ns();
+
+  /// What must be away at the peak leaves during forward and comes back during the rest.
+  static double bound_ns(const SimNetwork& network, std::size_t plain_peak, std::size_t budget);
+  /// Of a step with room for all.
+  static std::size_t plain_peak(const SimNetwork& network);
+
+ private:
+  struct State {
+    Tensor* parameter = nullptr;
+    Tensor* first = nullptr;
+    Tensor* second = nullptr;
+    Tensor* statistic = nullptr;
+    Tensor* gradient = nullptr;  // of the running step
+    std::vector<Tensor*> activations;
+  };
+
+  void forward();
+  void backward();
+  void update();
+  /// Runs an operator on the default stream; null when it makes nothing.
+  Tensor* run(std::uint64_t duration_ns, const std::vector<Use>& uses, std::size_t makes);
+
+  const SimNetwork network_;
+  CacheRig rig_;
+  Conductor conductor_;
+  std::vector<State> states_;
+  std::uint64_t num_runs_ = 0;  // in this step
+  std::uint64_t now_ns_ = 0;
+  Event ended_;
+};
+
+}  // namespace headwater::support
