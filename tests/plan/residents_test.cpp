@@ -21,7 +21,7 @@ class ResidentsTest : public testing::Test {
   }
 
   Residents after(Position num_ops) const {
-    Residents residents(liveness_, std::array<Ordinal, 1>{0});
+    Residents residents(liveness_, std::array<Ordinal, 1>{0}, order_);
     for (Position position = 0; position < num_ops; ++position) {
       residents.run(position);
       residents.settle(position, position + 1);
@@ -32,6 +32,7 @@ class ResidentsTest : public testing::Test {
   support::TraceBuilder builder_;
   TensorId weight_ = builder_.tensor(100);
   Liveness liveness_{run()};
+  LeavingOrder order_{liveness_, 0};
 };
 
 TEST_F(ResidentsTest, AnOperatorRunsBesideAllThatIsThereAndItsWorkspace) {
@@ -70,7 +71,8 @@ TEST_F(ResidentsTest, ATensorMadeInTheStepBeforeHasNoCopyYetAndAFrozenOneHas) {
   builder_.op({.reads = {weight_}});
   builder_.release(made_before);
   const Liveness liveness(builder_.end_step());
-  Residents residents(liveness, std::array<Ordinal, 2>{0, 1});
+  const LeavingOrder order(liveness, 0);
+  Residents residents(liveness, std::array<Ordinal, 2>{0, 1}, order);
   EXPECT_EQ(residents.offload(0), (Departure{0, kNever}));
   EXPECT_EQ(residents.offload(1), (Departure{1, 1}));
 }

@@ -162,7 +162,7 @@ void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
   const PlannedStage& left = score_->plan().stages[stage];
   for (const Ordinal ordinal : left.offload) {
     if (Tensor* tensor = find(ordinal)) {
-      cache_.try_offload(*tensor, stream);
+      cache_.offload_when_needed(*tensor, stream);
     }
   }
 }

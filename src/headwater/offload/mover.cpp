@@ -284,6 +284,7 @@ void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
     copy_streams_.push_back(stream);
   }
   tensor.copy_stream = stream;
+  tensor.copy_number = ++num_copies_;
   tensor.copied = Event();
   device_.copy(target, source, tensor.bytes, direction, stream);
 }

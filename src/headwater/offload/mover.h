@@ -106,6 +106,7 @@ class Mover final {
   std::vector<StreamRef> copy_streams_;  // all that copies have run on
   std::optional<StreamRef> up_;          // made when first needed
   std::optional<StreamRef> down_;
+  std::uint64_t num_copies_ = 0;
 };
 
 }  // namespace headwater

@@ -64,6 +64,7 @@ Buffer TensorCache::forget(Tensor& tensor) {
   if (watcher_ != nullptr) {
     watcher_->on_forget(tensor);
   }
+  stay(tensor);
   mover_.let_go(tensor);
   // Whoever holds the tensor may still read the bytes: they stay until the last hold ends.
   if (tensor.num_holds == 0 || !tensor.device) {
@@ -172,8 +173,27 @@ bool TensorCache::try_start_write_back(Tensor& tensor) {
          mover_.try_start_write_back(tensor);
 }
 
+void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {
+  const bool copied =
+      tensor.residency == Residency::kBoth || tensor.residency == Residency::kWritingBack;
+  if (!copied || tensor.num_pins > 0) {
+    try_offload(tensor, stream);
+  } else if (!std::exchange(tensor.leaving, true)) {
+    leaving_.emplace(tensor.copy_number, &tensor);
+    leaving_bytes_ += tensor.bytes;
+  }
+}
+
+void TensorCache::stay(Tensor& tensor) {
+  if (std::exchange(tensor.leaving, false)) {
+    leaving_.erase(tensor.copy_number);
+    leaving_bytes_ -= tensor.bytes;
+  }
+}
+
 bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream) {
-  return tensor.residency == Residency::kHost && tensor.bytes + headroom <= budget_.available() &&
+  stay(tensor);
+  return tensor.residency == Residency::kHost && let_leave(tensor.bytes + headroom, stream) &&
          mover_.try_start_fetch(tensor, stream);
 }
 
@@ -231,6 +251,7 @@ TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef
       (arriving ? demand.arriving_bytes : demand.absent_bytes) += tensor.bytes;
       continue;
     }
+    stay(tensor);
     registry_.touch(tensor);
     if (tensor.stream != stream || tensor.home != stream) {
       mover_.follow(tensor, stream);
@@ -303,7 +324,15 @@ void TensorCache::unpin_one(Tensor& tensor) noexcept {
   }
 }
 
+bool TensorCache::let_leave(std::size_t bytes, StreamRef stream) {
+  while (budget_.used() + bytes > budget_.limit() && !leaving_.empty()) {
+    try_offload(*leaving_.begin()->second, stream);
+  }
+  return budget_.used() + bytes <= budget_.limit();
+}
+
 bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
+  let_leave(bytes, stream);
   for (auto it = registry_.resident().begin();
        budget_.used() + bytes > budget_.limit() && it != registry_.resident().end();) {
     Tensor& tensor = *it++;
@@ -316,6 +345,7 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
+  stay(tensor);
   if (tensor.num_pins > 0 || !on_device(tensor.residency)) {
     return false;
   }

@@ -14,7 +14,9 @@
 #include "headwater/tensor/pin.h"
 #include "headwater/tensor/registry.h"
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -86,8 +88,13 @@ class TensorCache final : public PinKeeper {
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
   /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  /// Offloads one tensor once somebody needs the room: before any other, and of several the one
+  /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that back.
+  void offload_when_needed(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Of the tensors that wait for that; exact with the mutex held.
+  std::size_t leaving_bytes() const { return leaving_bytes_.load(std::memory_order_relaxed); }
   /// Begins to fetch a tensor for work on `stream`, into room that is free with `headroom` bytes to
-  /// spare. False when it is there already or there is no room.
+  /// spare or that others are leaving. False when it is there already or there is no room.
   bool try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream)
       HEADWATER_REQUIRES(mutex_);
   /// Takes back the fetches under way that no operator has asked for; returns their bytes.
@@ -139,6 +146,9 @@ class TensorCache final : public PinKeeper {
   void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
   bool make_room(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// The same by nothing but tensors that are leaving.
+  bool let_leave(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  void stay(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
@@ -159,6 +169,8 @@ class TensorCache final : public PinKeeper {
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
   TensorWatcher* watcher_ HEADWATER_GUARDED_BY(mutex_) = nullptr;
+  std::map<std::uint64_t, Tensor*> leaving_ HEADWATER_GUARDED_BY(mutex_);  // by number of the copy
+  std::atomic<std::size_t> leaving_bytes_{0};                              // written under mutex_
 };
 
 }  // namespace headwater

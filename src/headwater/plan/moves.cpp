@@ -16,13 +16,17 @@ constexpr int kRounds = 5;
 /// One walk through the stages from a given start.
 class Walk {
  public:
-  Walk(const Liveness& liveness, std::span<const StageSpan> stages, std::size_t budget)
-      : liveness_(liveness), stages_(stages), budget_(budget) {}
+  Walk(const Liveness& liveness,
+       std::span<const StageSpan> stages,
+       std::size_t budget,
+       const LeavingOrder& order)
+      : liveness_(liveness), stages_(stages), budget_(budget), order_(order) {}
 
   /// Tensors that have to leave before the first stage are taken from the start instead.
   void run(std::vector<Ordinal> start) {
     moves_ = {std::move(start), std::vector<StageMoves>(stages_.size())};
-    residents_.emplace(liveness_, moves_.start);
+    residents_.emplace(liveness_, moves_.start, order_);
+    left_ = LeavingOrder(liveness_, budget_);
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       make_room(i);
       if (i == 0) {
@@ -64,6 +68,8 @@ class Walk {
   }
 
   const std::vector<Ordinal>& start() const { return moves_.start; }
+  /// What has left on the last walk, the end of the step not counted.
+  const LeavingOrder& left() const { return left_; }
 
  private:
   bool early(std::size_t stage) const {
@@ -83,6 +89,7 @@ class Walk {
     while (residents_->bytes() + growth > budget_) {
       const std::optional<Departure> departure = residents_->try_offload(limit);
       HEADWATER_CHECK(departure.has_value());
+      left_.add_leaver(*departure, residents_->next_use(departure->tensor));
       if (i > 0) {
         moves_.stages[i - 1].offload.push_back(*departure);
       }
@@ -138,6 +145,8 @@ class Walk {
   const Liveness& liveness_;
   const std::span<const StageSpan> stages_;
   const std::size_t budget_;
+  const LeavingOrder& order_;
+  LeavingOrder left_{liveness_, budget_};
   StepMoves moves_;
   std::optional<Residents> residents_;
 };
@@ -153,25 +162,33 @@ std::vector<Ordinal> from_before(const Liveness& liveness, bool (*wanted)(const 
   return tensors;
 }
 
-}  // namespace
-
-StepMoves choose_moves(const Liveness& liveness,
-                       std::span<const StageSpan> stages,
-                       std::size_t budget) {
+/// Walks until a step ends as it began.
+void settle(Walk& walk, const Liveness& liveness) {
   const std::vector<Ordinal> all = from_before(liveness, [](const Lifetime&) { return true; });
-  Walk walk(liveness, stages, budget);
   // The first walk finds out what is there when a step ends: the next one's start.
   walk.run(all);
   std::vector<Ordinal> start = walk.still_there(all);
   for (int round = 1; round < kRounds; ++round) {
     walk.run(std::move(start));
     if (walk.repeats()) {
-      return walk.close();
+      return;
     }
     start = walk.still_there(walk.start());
   }
   walk.run(from_before(liveness, [](const Lifetime& lifetime) { return !lifetime.lasting(); }));
-  return walk.close();
+}
+
+}  // namespace
+
+StepMoves choose_moves(const Liveness& liveness,
+                       std::span<const StageSpan> stages,
+                       std::size_t budget) {
+  const LeavingOrder no_leavers(liveness, budget);
+  Walk by_next_use(liveness, stages, budget, no_leavers);
+  settle(by_next_use, liveness);
+  Walk by_copy(liveness, stages, budget, by_next_use.left());
+  settle(by_copy, liveness);
+  return by_copy.close();
 }
 
 }  // namespace headwater

@@ -4,8 +4,10 @@
 
 namespace headwater {
 
-Residents::Residents(const Liveness& liveness, std::span<const Ordinal> start)
-    : liveness_(liveness), states_(liveness.lifetimes().size()) {
+Residents::Residents(const Liveness& liveness,
+                     std::span<const Ordinal> start,
+                     const LeavingOrder& order)
+    : liveness_(liveness), order_(order), states_(liveness.lifetimes().size()) {
   for (Ordinal tensor = 0; tensor < states_.size(); ++tensor) {
     states_[tensor].next_use = liveness.lifetimes()[tensor].first_use;
   }
@@ -58,17 +60,29 @@ void Residents::fetch(Ordinal tensor) {
 }
 
 std::optional<Departure> Residents::try_offload(Position limit) {
-  while (!candidates_.empty()) {
-    const auto [next_use, bytes, tensor] = candidates_.top();
-    if (next_use < limit) {
-      return std::nullopt;
-    }
+  std::vector<Candidate> needed;
+  std::optional<Departure> departure;
+  while (!departure && !candidates_.empty()) {
+    const Candidate first = candidates_.top();
     candidates_.pop();
-    if (states_[tensor].resident && states_[tensor].next_use == next_use) {
-      return offload(tensor);
+    if (!up_to_date(first)) {
+      continue;
+    }
+    if (first.next_use < limit) {
+      needed.push_back(first);
+    } else {
+      departure = offload(first.tensor);
     }
   }
-  return std::nullopt;
+  for (const Candidate& candidate : needed) {
+    candidates_.push(candidate);
+  }
+  return departure;
+}
+
+bool Residents::up_to_date(const Candidate& candidate) const {
+  const State& state = states_[candidate.tensor];
+  return state.resident && state.next_use == candidate.next_use;
 }
 
 Departure Residents::offload(Ordinal tensor) {
@@ -89,9 +103,14 @@ void Residents::remove(Ordinal tensor) {
 }
 
 void Residents::expect(Ordinal tensor) {
-  if (states_[tensor].resident) {
-    candidates_.emplace(states_[tensor].next_use, liveness_.lifetimes()[tensor].bytes, tensor);
+  if (!states_[tensor].resident) {
+    return;
   }
+  const Position next_use = states_[tensor].next_use;
+  candidates_.push({.rank = order_.rank(tensor, next_use),
+                    .bytes = liveness_.lifetimes()[tensor].bytes,
+                    .tensor = tensor,
+                    .next_use = next_use});
 }
 
 Position Residents::use_after(const Touch& touch) const {

@@ -1,21 +1,22 @@
 #pragma once
 
+#include "headwater/plan/leaving_order.h"
 #include "headwater/plan/moves.h"
 #include "headwater/trace/liveness.h"
 
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <queue>
 #include <span>
-#include <tuple>
 #include <vector>
 
 namespace headwater {
 
-/// The tensors on the device while a step is walked through, and who of them is used last.
+/// The tensors on the device while a step is walked through, and who of them leaves first.
 class Residents {
  public:
-  Residents(const Liveness& liveness, std::span<const Ordinal> start);
+  Residents(const Liveness& liveness, std::span<const Ordinal> start, const LeavingOrder& order);
 
   /// Walks one operator; returns the bytes on the device while it runs.
   std::size_t run(Position position);
@@ -24,11 +25,12 @@ class Residents {
   /// Lets the tensors of the operators just walked through leave from now on.
   void settle(Position begin, Position end);
   void fetch(Ordinal tensor);
-  /// The tensor used farthest from now, unless that is before `limit`.
+  /// The next one to leave of those not used before `limit`.
   [[nodiscard]] std::optional<Departure> try_offload(Position limit);
   Departure offload(Ordinal tensor);
 
   bool contains(Ordinal tensor) const { return states_[tensor].resident; }
+  Position next_use(Ordinal tensor) const { return states_[tensor].next_use; }
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -37,14 +39,23 @@ class Residents {
     Position next_use = kNever;  // at or above the number of operators: in the next step
     Position written = kNever;   // as in Departure
   };
-  using Candidate = std::tuple<Position, std::size_t, Ordinal>;  // next use, bytes, tensor
+  struct Candidate {
+    LeavingRank rank;
+    std::size_t bytes = 0;
+    Ordinal tensor = 0;
+    Position next_use = kNever;
+
+    auto operator<=>(const Candidate&) const = default;
+  };
 
   void add(Ordinal tensor);
   void remove(Ordinal tensor);
   void expect(Ordinal tensor);
   Position use_after(const Touch& touch) const;
+  bool up_to_date(const Candidate& candidate) const;
 
   const Liveness& liveness_;
+  const LeavingOrder& order_;
   std::vector<State> states_;
   std::priority_queue<Candidate> candidates_;  // some of them out of date
   std::size_t bytes_ = 0;

@@ -29,10 +29,12 @@ struct Tensor {
   std::uint32_t num_holds = 0;             // the pins whose owners know the address of the bytes
   bool held_for_life = false;              // one of the pins ends with the storage
   bool fetched = false;                    // the device bytes came from a fetch
+  bool leaving = false;                    // the device bytes go as soon as somebody needs the room
   std::uint64_t request = 0;               // last request that pinned it, to count its bytes once
   StreamRef stream = kDefaultStream;       // last stream that used or moved the device bytes
   StreamRef home = kDefaultStream;         // stream whose order the device bytes were allocated in
   StreamRef copy_stream = kDefaultStream;  // stream of the last copy between device and host
+  std::uint64_t copy_number = 0;           // of that copy, counted from one
   Event copied;                            // end of that copy when it was made ahead of need
 
   Buffer device;

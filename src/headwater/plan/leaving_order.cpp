@@ -1,0 +1,56 @@
+#include "headwater/plan/leaving_order.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace headwater {
+namespace {
+
+std::size_t least_worth_moving(const Liveness& liveness, std::size_t budget) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  constexpr std::size_t kShare = 100;
+  std::vector<std::size_t> sizes;
+  for (const Lifetime& lifetime : liveness.lifetimes()) {
+    sizes.push_back(lifetime.bytes);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  std::size_t sum = 0;
+  for (const std::size_t bytes : sizes) {
+    sum += bytes;
+    if (bytes >= kMost || sum > budget / kShare) {
+      return bytes;
+    }
+  }
+  return kMost;
+}
+
+}  // namespace
+
+LeavingOrder::LeavingOrder(const Liveness& liveness, std::size_t budget)
+    : liveness_(&liveness), least_bytes_(least_worth_moving(liveness, budget)) {}
+
+void LeavingOrder::add_leaver(const Departure& departure, Position next_use) {
+  const std::int64_t num_ops = liveness_->num_ops();
+  std::int64_t copied = departure.written;
+  if (departure.written == kNever) {
+    copied = -num_ops;  // long ago
+  } else if (copied >= num_ops) {
+    const Lifetime& lifetime = liveness_->lifetimes()[departure.tensor];
+    copied = (lifetime.lasting() ? std::int64_t{lifetime.last_write} : 0) - num_ops;
+  }
+  leavers_.emplace(std::pair(departure.tensor, next_use), copied);
+}
+
+LeavingRank LeavingOrder::rank(Ordinal tensor, Position next_use) const {
+  using Group = LeavingRank::Group;
+  if (liveness_->lifetimes()[tensor].bytes < least_bytes_) {
+    return {Group::kSmall, next_use};
+  }
+  const auto leaver = leavers_.find({tensor, next_use});
+  if (leaver != leavers_.end()) {
+    return {Group::kLeaver, -leaver->second};
+  }
+  return {Group::kOthers, next_use};
+}
+
+}  // namespace headwater
