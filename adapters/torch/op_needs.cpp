@@ -31,7 +31,9 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
     return true;
   }
   known_ = session_.working_sets().find(key());
-  return known_ && used + known_->total <= budget.limit();
+  // What is leaving makes room for it before it runs.
+  const std::size_t leaving = std::min(used, session_.cache().leaving_bytes());
+  return known_ && used - leaving + known_->total <= budget.limit();
 }
 
 Request OpNeeds::predict(Arguments arguments) {

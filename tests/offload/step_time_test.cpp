@@ -53,13 +53,13 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const unsigned percent : {90U, 80U, 70U, 60U, 50U, 40U, 30U}) {
     const std::string share = std::to_string(percent);
-    all.push_back({"Gpt" + share, support::sim_gpt(), percent, 1.08});
-    all.push_back({"Resnet" + share, support::sim_resnet(), percent, 1.08});
+    all.push_back({"Gpt" + share, support::sim_gpt(), percent, 1.02});
+    all.push_back({"Resnet" + share, support::sim_resnet(), percent, 1.12});
     for (const unsigned op_us : {20U, 60U, 100U}) {
       all.push_back({"Deep" + std::to_string(op_us) + "us" + share,
                      support::sim_deep(op_us * 1000),
                      percent,
-                     1.05});
+                     1.07});
     }
   }
   return all;

@@ -38,7 +38,7 @@ class CheckPlanTest : public testing::Test {
       .start = {0},
       .stages = {{.begin = 0, .end = 2, .offload = {1}, .write_back = {1}},
                  {.begin = 2, .end = 4},
-                 {.begin = 4, .end = 5, .fetch = {{1, 2}}}},
+                 {.begin = 4, .end = 5, .fetch = {{1, 4}}}},
   };
 };
 
@@ -61,7 +61,7 @@ TEST_F(CheckPlanTest, FindsBytesBeyondTheBudget) {
 }
 
 TEST_F(CheckPlanTest, FindsAFetchThatStartsBeforeThereIsRoom) {
-  plan_.stages[2].fetch[0].start = 1;
+  plan_.stages[2].fetch[0].start = 3;
   EXPECT_EQ(fault(), Kind::kBudget);
 }
 
@@ -71,12 +71,12 @@ TEST_F(CheckPlanTest, FindsAUseOfAnAbsentTensor) {
 }
 
 TEST_F(CheckPlanTest, FindsAFetchOfATensorThatIsThere) {
-  plan_.stages[1].fetch.push_back({0, 1});
+  plan_.stages[1].fetch.push_back({0, 2});
   EXPECT_EQ(fault(), Kind::kNoSuchFetch);
 }
 
 TEST_F(CheckPlanTest, FindsAFetchThatStartsAfterItsStage) {
-  plan_.stages[1].fetch.push_back({1, 2});
+  plan_.stages[1].fetch.push_back({1, 4});
   EXPECT_EQ(fault(), Kind::kNoSuchFetch);
 }
 

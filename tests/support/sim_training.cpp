@@ -116,13 +116,10 @@ SimTraining::SimTraining(SimNetwork network, std::size_t budget)
 std::uint64_t SimTraining::step() {
   num_runs_ = 0;
   forward();
-  const Event f = rig_.device.record_timed(kDefaultStream);
   backward();
-  const Event b = rig_.device.record_timed(kDefaultStream);
   update();
   const Event ended = rig_.device.record_timed(kDefaultStream);
   rig_.device.synchronize(ended);
-  if (getenv("DBG")) { printf("f %.2f b %.2f u %.2f moved out %.2f in %.2f MiB\n", double(*f.ns_since(ended_))/1e6, double(*b.ns_since(f))/1e6, double(*ended.ns_since(b))/1e6, double(rig_.statistics().bytes_offloaded)/1048576, double(rig_.statistics().bytes_fetched)/1048576); if (conductor_.score() && getenv("DBG")[0]=='2') { printf("%s\n", to_string(conductor_.score()->plan()).c_str()); } }
   const std::uint64_t step_ns = *ended.ns_since(std::exchange(ended_, ended));
   now_ns_ += step_ns;
   const MutexLock lock(rig_.cache.mutex());

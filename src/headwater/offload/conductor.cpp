@@ -54,6 +54,7 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
     if (op.place && !score_->plan().empty()) {
       write_back(score_->take_write_backs(*op.place));
       enter_stage(score_->stage_of(*op.place), stream);
+      fetch(score_->take_fetches(*op.place), stream);
     }
   }
   return op;
@@ -148,11 +149,6 @@ void Conductor::enter_stage(std::uint32_t stage, StreamRef stream) {
     if (next > 0) {
       leave_stage(next - 1, stream);
     }
-    for (const Ordinal ordinal : score_->starting_with(next)) {
-      if (Tensor* tensor = find(ordinal)) {
-        cache_.try_start_fetch(*tensor, reserve_, stream);
-      }
-    }
     ++next;
   }
   stage_ = stage;  // also when the step has gone back: what was missed is fetched on demand
@@ -171,6 +167,14 @@ void Conductor::write_back(std::span<const Ordinal> ordinals) {
   for (const Ordinal ordinal : ordinals) {
     if (Tensor* tensor = find(ordinal)) {
       cache_.try_start_write_back(*tensor);
+    }
+  }
+}
+
+void Conductor::fetch(std::span<const Ordinal> ordinals, StreamRef stream) {
+  for (const Ordinal ordinal : ordinals) {
+    if (Tensor* tensor = find(ordinal)) {
+      cache_.try_start_fetch(*tensor, reserve_, stream);
     }
   }
 }

@@ -69,6 +69,8 @@ class Conductor final : public TensorWatcher {
   void enter_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void write_back(std::span<const Ordinal> ordinals) HEADWATER_REQUIRES(cache_.mutex());
+  void fetch(std::span<const Ordinal> ordinals, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
   /// Carries out what is left of the plan when a step ends.
   void leave_last_stage(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Tensor* find(Ordinal tensor) HEADWATER_REQUIRES(cache_.mutex());

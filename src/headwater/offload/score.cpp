@@ -3,7 +3,6 @@
 #include "headwater/base/error.h"
 
 #include <algorithm>
-#include <map>
 
 namespace headwater {
 
@@ -17,43 +16,44 @@ void Score::plan_for(std::size_t budget, const Costs& costs) {
     plan_ = {};  // moving on demand goes further: operators may need less than they did
   }
   expected_ = estimate_time(liveness_, plan_, costs);
-  collect_write_backs();
-  starting_.assign(plan_.stages.size(), {});
+  collect_moves();
+}
+
+void Score::collect_moves() {
+  std::multimap<Position, Ordinal> fetches;
+  std::multimap<Position, Ordinal> write_backs;
   for (const PlannedStage& stage : plan_.stages) {
     for (const PlannedFetch& fetch : stage.fetch) {
-      starting_[fetch.start].push_back(fetch.tensor);
+      fetches.emplace(fetch.start, fetch.tensor);
     }
-  }
-}
-
-void Score::collect_write_backs() {
-  std::multimap<Position, Ordinal> sorted;
-  for (const PlannedStage& stage : plan_.stages) {
     const std::vector<Position> starts = write_back_starts(liveness_, stage);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      sorted.emplace(starts[i], stage.write_back[i]);
+      write_backs.emplace(starts[i], stage.write_back[i]);
     }
   }
-  may_begin_.clear();
-  write_backs_.clear();
+  fetches_ = Queue(fetches);
+  write_backs_ = Queue(write_backs);
+}
+
+Score::Queue::Queue(const std::multimap<Position, Ordinal>& sorted) {
   for (const auto& [position, tensor] : sorted) {
     may_begin_.push_back(position);
-    write_backs_.push_back(tensor);
+    tensors_.push_back(tensor);
   }
-  num_taken_ = 0;
 }
 
-void Score::begin_step() {
-  follower_.begin_step();
-  num_taken_ = 0;
-}
-
-std::span<const Ordinal> Score::take_write_backs(Position position) {
+std::span<const Ordinal> Score::Queue::take(Position position) {
   const std::size_t first = num_taken_;
   while (num_taken_ < may_begin_.size() && may_begin_[num_taken_] <= position) {
     ++num_taken_;
   }
-  return std::span(write_backs_).subspan(first, num_taken_ - first);
+  return std::span(tensors_).subspan(first, num_taken_ - first);
+}
+
+void Score::begin_step() {
+  follower_.begin_step();
+  fetches_.restart();
+  write_backs_.restart();
 }
 
 std::uint32_t Score::stage_of(Position position) const {

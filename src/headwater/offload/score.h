@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -33,27 +33,41 @@ class Score final {
   const PlanTime& expected() const { return expected_; }
   /// Whether the plan serves a budget that is about the one it was made for.
   bool suits(std::size_t budget) const;
-  /// Tensors whose fetch starts with a stage.
-  std::span<const Ordinal> starting_with(std::uint32_t stage) const { return starting_[stage]; }
-  /// Tensors whose write-back may begin before the operator at `position` does, those given out
-  /// before left out.
-  std::span<const Ordinal> take_write_backs(Position position);
+  /// Tensors whose fetch or write-back may begin before the operator at `position` does, those
+  /// given out before left out.
+  std::span<const Ordinal> take_fetches(Position position) { return fetches_.take(position); }
+  std::span<const Ordinal> take_write_backs(Position position) {
+    return write_backs_.take(position);
+  }
   /// REQUIRES: there is a plan.
   std::uint32_t stage_of(Position position) const;
   /// The share of the step's operators that found their place, since begin_step().
   double share_matched() const;
 
  private:
-  void collect_write_backs();
+  /// Tensors in the order their moves may begin, and how many of them have begun in this step.
+  class Queue {
+   public:
+    Queue() = default;
+    explicit Queue(const std::multimap<Position, Ordinal>& sorted);
+
+    std::span<const Ordinal> take(Position position);
+    void restart() { num_taken_ = 0; }
+
+   private:
+    std::vector<Ordinal> tensors_;
+    std::vector<Position> may_begin_;  // before these operators
+    std::size_t num_taken_ = 0;
+  };
+
+  void collect_moves();
 
   const Liveness liveness_;
   StepFollower follower_;
   StagePlan plan_;
   PlanTime expected_;
-  std::vector<std::vector<Ordinal>> starting_;
-  std::vector<Ordinal> write_backs_;  // in the order they may begin
-  std::vector<Position> may_begin_;   // before these operators
-  std::size_t num_taken_ = 0;         // of the write-backs, in the running step
+  Queue fetches_;
+  Queue write_backs_;
   std::size_t budget_ = 0;
 };
 

@@ -20,6 +20,11 @@ class Rehearsal {
  public:
   Rehearsal(const Liveness& liveness, const StagePlan& plan, std::size_t budget)
       : liveness_(liveness), plan_(plan), budget_(budget), usable_(first_residents()) {
+    for (const PlannedStage& stage : plan.stages) {
+      for (const PlannedFetch& fetch : stage.fetch) {
+        starting_.emplace(fetch.start, fetch.tensor);
+      }
+    }
     for (const Ordinal tensor : usable_) {
       bytes_ += bytes_of(tensor);
       const Lifetime& lifetime = liveness.lifetimes()[tensor];
@@ -71,13 +76,7 @@ class Rehearsal {
       fail(Kind::kStages);
     }
     release(position_);
-    for (std::uint32_t later = stage; later < plan_.stages.size(); ++later) {
-      for (const PlannedFetch& fetch : plan_.stages[later].fetch) {
-        if (fetch.start == stage) {
-          begin_fetch(fetch.tensor);
-        }
-      }
-    }
+    begin_fetches();
     for (const PlannedFetch& fetch : plan_.stages[stage].fetch) {
       if (arriving_.erase(fetch.tensor) == 0) {
         fail(Kind::kNoSuchFetch, fetch.tensor);
@@ -85,6 +84,14 @@ class Rehearsal {
       usable_.insert(fetch.tensor);
     }
     check_budget(0);
+  }
+
+  void begin_fetches() {
+    const auto [first, last] = starting_.equal_range(position_);
+    for (auto it = first; it != last; ++it) {
+      begin_fetch(it->second);
+    }
+    starting_.erase(first, last);
   }
 
   void begin_fetch(Ordinal tensor) {
@@ -100,6 +107,7 @@ class Rehearsal {
   void run_ops(Position begin, Position end) {
     for (position_ = begin; position_ < end; ++position_) {
       release(position_);
+      begin_fetches();
       for (const Touch& touch : liveness_.touches(position_)) {
         if (touch.kind == AccessKind::kNew) {
           usable_.insert(touch.tensor);
@@ -168,6 +176,7 @@ class Rehearsal {
   const std::size_t budget_;
   std::set<Ordinal> usable_;
   std::set<Ordinal> arriving_;
+  std::multimap<Position, Ordinal> starting_;  // fetches that have not begun
   std::map<Ordinal, Position> dirty_;  // by the last write; kNever: before the step
   std::optional<PlanFault> fault_;
   std::size_t bytes_ = 0;

@@ -1,77 +1,110 @@
 #include "headwater/plan/fetch_ahead.h"
 
-#include <cstdint>
-#include <numeric>
+#include "headwater/plan/room_curve.h"
+
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace headwater {
 namespace {
 
-/// Fills the time of the stages with transfers from the last stage to the first, so that each
-/// fetch starts as late as it can and those that do not fit behind compute move ahead.
-class Schedule {
+/// Bytes on the device during each operator when everything arrives with the stage that needs it.
+class LatestArrivals {
  public:
-  Schedule(StagePlan& plan, const Liveness& liveness, const Costs& costs, std::size_t budget)
-      : plan_(plan), liveness_(liveness), costs_(costs), budget_(budget) {
+  LatestArrivals(const StagePlan& plan, const Liveness& liveness)
+      : liveness_(liveness), resident_(liveness.lifetimes().size(), 0) {
+    for (const Ordinal tensor : plan.start) {
+      add(tensor);
+    }
     for (const PlannedStage& stage : plan.stages) {
-      const auto first = costs.op_ns.begin();
-      free_ns_.push_back(std::accumulate(first + stage.begin, first + stage.end, std::int64_t{0}));
+      run(stage);
     }
   }
 
-  void run() {
-    find_departures();
-    std::size_t next = departures_.size();
-    for (auto stage = static_cast<std::uint32_t>(plan_.stages.size()); stage-- > 0;) {
-      std::vector<PlannedFetch>& fetches = plan_.stages[stage].fetch;
-      for (auto fetch = fetches.rbegin(); fetch != fetches.rend(); ++fetch) {
-        place(*fetch, stage, departures_[--next]);
+  const std::vector<std::size_t>& bytes() const { return bytes_; }
+
+ private:
+  void run(const PlannedStage& stage) {
+    for (Position position = stage.begin; position < stage.end; ++position) {
+      for (const Ordinal tensor : liveness_.released(position)) {
+        remove(tensor);
       }
+      for (std::size_t i = 0; position == stage.begin && i < stage.fetch.size(); ++i) {
+        add(stage.fetch[i].tensor);
+      }
+      for (const Touch& touch : liveness_.touches(position)) {
+        add(touch.tensor);
+      }
+      bytes_.push_back(now_ + liveness_.workspace_bytes(position));
+    }
+    for (const Ordinal tensor : stage.offload) {
+      remove(tensor);
+    }
+  }
+
+  void add(Ordinal tensor) {
+    now_ += resident_[tensor] != 0 ? 0 : liveness_.lifetimes()[tensor].bytes;
+    resident_[tensor] = 1;
+  }
+
+  void remove(Ordinal tensor) {
+    now_ -= resident_[tensor] != 0 ? liveness_.lifetimes()[tensor].bytes : 0;
+    resident_[tensor] = 0;
+  }
+
+  const Liveness& liveness_;
+  std::vector<char> resident_;
+  std::vector<std::size_t> bytes_;
+  std::size_t now_ = 0;
+};
+
+class Schedule {
+ public:
+  Schedule(StagePlan& plan, const Liveness& liveness, std::size_t budget)
+      : plan_(plan),
+        liveness_(liveness),
+        budget_(budget),
+        curve_(LatestArrivals(plan, liveness).bytes()),
+        absent_since_(liveness.lifetimes().size(), 0) {}
+
+  void run() {
+    for (PlannedStage& stage : plan_.stages) {
+      for (PlannedFetch& fetch : stage.fetch) {
+        place(fetch, stage.begin);
+      }
+      for (const Ordinal tensor : stage.offload) {
+        absent_since_[tensor] = stage.end;
+      }
+    }
+    for (PlannedStage& stage : plan_.stages) {
+      stage.peak_bytes = curve_.highest(stage.begin, stage.end);
     }
   }
 
  private:
-  /// For each fetch, in plan order, the first stage that runs without the tensor.
-  void find_departures() {
-    std::vector<std::uint32_t> absent_since(liveness_.lifetimes().size(), 0);
-    for (std::uint32_t stage = 0; stage < plan_.stages.size(); ++stage) {
-      for (const PlannedFetch& fetch : plan_.stages[stage].fetch) {
-        departures_.push_back(absent_since[fetch.tensor]);
-      }
-      for (const Ordinal tensor : plan_.stages[stage].offload) {
-        absent_since[tensor] = stage + 1;
-      }
-    }
-  }
-
-  void place(PlannedFetch& fetch, std::uint32_t stage, std::uint32_t earliest) {
+  void place(PlannedFetch& fetch, Position needed) {
     const std::size_t bytes = liveness_.lifetimes()[fetch.tensor].bytes;
-    const auto needed_ns = static_cast<std::int64_t>(costs_.fetch.transfer_ns(bytes));
-    // Nothing hides a fetch that starts with its own stage.
-    const auto exposed = [&] { return fetch.start == stage || free_ns_[fetch.start] < needed_ns; };
-    while (fetch.start > earliest && exposed() &&
-           plan_.stages[fetch.start - 1].peak_bytes + bytes <= budget_) {
-      --fetch.start;
-      plan_.stages[fetch.start].peak_bytes += bytes;
-    }
-    free_ns_[fetch.start] -= fetch.start == stage ? 0 : needed_ns;
+    const Position earliest = std::min(needed, std::max(absent_since_[fetch.tensor], last_start_));
+    const std::optional<Position> full =
+        curve_.find_last_above(earliest, needed, budget_ - std::min(budget_, bytes));
+    fetch.start = full ? *full + 1 : earliest;
+    curve_.add(fetch.start, needed, bytes);
+    last_start_ = fetch.start;
   }
 
   StagePlan& plan_;
   const Liveness& liveness_;
-  const Costs& costs_;
   const std::size_t budget_;
-  std::vector<std::int64_t> free_ns_;  // of each stage's compute, with no transfer beside it
-  std::vector<std::uint32_t> departures_;
+  RoomCurve curve_;
+  std::vector<Position> absent_since_;
+  Position last_start_ = 0;  // transfers are made in the order they start
 };
 
 }  // namespace
 
-void fetch_ahead(StagePlan& plan,
-                 const Liveness& liveness,
-                 const Costs& costs,
-                 std::size_t budget) {
-  Schedule(plan, liveness, costs, budget).run();
+void fetch_ahead(StagePlan& plan, const Liveness& liveness, std::size_t budget) {
+  Schedule(plan, liveness, budget).run();
 }
 
 }  // namespace headwater

@@ -6,8 +6,8 @@
 
 namespace headwater {
 
-/// Lets fetches start in earlier stages where the stage before their own is too short to hide
-/// them. They take up bytes from then on, so only stages with room are used.
-void fetch_ahead(StagePlan& plan, const Liveness& liveness, const Costs& costs, std::size_t budget);
+/// Lets each fetch start as early as there is room for its bytes from then on, in the order of use.
+/// What room there is has no other purpose, and a link that idles now may be short later.
+void fetch_ahead(StagePlan& plan, const Liveness& liveness, std::size_t budget);
 
 }  // namespace headwater

@@ -14,7 +14,7 @@ class Rehearsal {
       : liveness_(liveness),
         plan_(plan),
         costs_(costs),
-        starting_(plan.stages.size()),
+        starting_(liveness.num_ops()),
         arrived_ns_(plan.stages.size(), 0),
         copied_ns_(liveness.lifetimes().size(), 0) {
     for (std::uint32_t stage = 0; stage < plan.stages.size(); ++stage) {
@@ -42,7 +42,7 @@ class Rehearsal {
 
   void run_step() {
     for (std::uint32_t stage = 0; stage < plan_.stages.size(); ++stage) {
-      begin_fetches(stage);
+      begin_fetches(plan_.stages[stage].begin);
       wait_until(arrived_ns_[stage]);
       compute(plan_.stages[stage]);
       for (const Ordinal tensor : plan_.stages[stage].offload) {
@@ -56,8 +56,8 @@ class Rehearsal {
     now_ns_ = std::max(now_ns_, ns);
   }
 
-  void begin_fetches(std::uint32_t stage) {
-    for (const Starting& fetch : starting_[stage]) {
+  void begin_fetches(Position position) {
+    for (const Starting& fetch : starting_[position]) {
       const std::size_t bytes = liveness_.lifetimes()[fetch.tensor].bytes;
       const std::uint64_t needed = costs_.fetch.transfer_ns(bytes);
       fetch_free_ns_ = std::max(fetch_free_ns_, now_ns_) + needed;
@@ -77,6 +77,9 @@ class Rehearsal {
       for (auto it = first; it != last; ++it) {
         write_back(it->second);
       }
+      if (position > stage.begin && position < stage.end) {
+        begin_fetches(position);
+      }
       now_ns_ += position < stage.end ? costs_.op_ns[position] : 0;
     }
   }
@@ -91,7 +94,7 @@ class Rehearsal {
   const Liveness& liveness_;
   const StagePlan& plan_;
   const Costs& costs_;
-  std::vector<std::vector<Starting>> starting_;  // by the stage they start with
+  std::vector<std::vector<Starting>> starting_;  // by the operator they start before
   std::vector<std::uint64_t> arrived_ns_;        // by the stage that waits for them
   std::vector<std::uint64_t> copied_ns_;         // by tensor
   std::uint64_t now_ns_ = 0;

@@ -1,7 +1,6 @@
 #include "headwater/plan/stage_plan.h"
 
 #include "headwater/base/bytes.h"
-#include "headwater/base/check.h"
 #include "headwater/plan/fetch_ahead.h"
 #include "headwater/plan/loads.h"
 #include "headwater/plan/moves.h"
@@ -20,11 +19,10 @@ std::vector<StageSpan> spans_of(const Partition& partition) {
   return spans;
 }
 
-PlannedStage planned(const StageSpan& span, const StageMoves& moves, std::uint32_t number) {
+PlannedStage planned(const StageSpan& span, const StageMoves& moves) {
   PlannedStage stage{.begin = span.begin, .end = span.end, .peak_bytes = moves.peak_bytes};
-  const bool late = span.arrival == Arrival::kLate || number == 0;
   for (const Ordinal tensor : moves.fetch) {
-    stage.fetch.push_back({tensor, late ? number : number - 1});
+    stage.fetch.push_back({tensor, span.begin});
   }
   for (const Departure& departure : moves.offload) {
     stage.offload.push_back(departure.tensor);
@@ -83,22 +81,18 @@ StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t bu
   }
   require_fit(liveness, budget);
   const Loads loads = make_loads(liveness, costs, budget);
-  return make_plan(liveness, make_partition(liveness, loads, budget), costs, budget);
+  return make_plan(liveness, make_partition(liveness, loads, budget), budget);
 }
 
-StagePlan make_plan(const Liveness& liveness,
-                    const Partition& partition,
-                    const Costs& costs,
-                    std::size_t budget) {
-  HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
+StagePlan make_plan(const Liveness& liveness, const Partition& partition, std::size_t budget) {
   const std::vector<StageSpan> spans = spans_of(partition);
   const StepMoves moves = choose_moves(liveness, spans, budget);
   StagePlan plan{.start = moves.start};
-  for (std::uint32_t i = 0; i < spans.size(); ++i) {
-    plan.stages.push_back(planned(spans[i], moves.stages[i], i));
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    plan.stages.push_back(planned(spans[i], moves.stages[i]));
   }
   add_write_backs(plan, moves, liveness);
-  fetch_ahead(plan, liveness, costs, budget);
+  fetch_ahead(plan, liveness, budget);
   return plan;
 }
 

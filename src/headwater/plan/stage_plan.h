@@ -14,13 +14,13 @@ namespace headwater {
 /// A tensor that must be there before a stage begins.
 struct PlannedFetch {
   Ordinal tensor = 0;
-  std::uint32_t start = 0;  // stage with which the transfer may begin; its own one when it is late
+  Position start = 0;  // operator before which the transfer may begin
 
   bool operator==(const PlannedFetch&) const = default;
 };
 
 /// One stage and its moves. Between two stages, first the offload set of the earlier one leaves,
-/// then the fetches that start with the later one begin.
+/// then the fetches that start there begin.
 struct PlannedStage {
   Position begin = 0;
   Position end = 0;
@@ -48,18 +48,14 @@ struct StagePlan {
 /// The way in: from a step and its costs to its plan. Throws OutOfMemory as make_partition does.
 StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t budget);
 
-/// The moves for given stages. Fetches start as late as the link allows, one stage ahead where
-/// compute hides them and further ahead where it does not and there is room.
-StagePlan make_plan(const Liveness& liveness,
-                    const Partition& partition,
-                    const Costs& costs,
-                    std::size_t budget);
+/// The moves for given stages. Fetches start as early as there is room.
+StagePlan make_plan(const Liveness& liveness, const Partition& partition, std::size_t budget);
 
 /// For each of a stage's write-backs the operator before which it may begin: the one after its last
 /// write, or the stage's first one when that is not in the stage.
 std::vector<Position> write_back_starts(const Liveness& liveness, const PlannedStage& stage);
 
-/// One line a stage; "7@3" is tensor 7, fetched from stage 3 on.
+/// One line a stage; "7@3" is tensor 7, fetched from operator 3 on.
 std::string to_string(const StagePlan& plan);
 
 }  // namespace headwater
