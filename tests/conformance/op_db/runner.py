@@ -66,6 +66,7 @@ class Runner:
         self._waiting: deque[Task] = deque()
         self._workers: list[_Worker] = []
         self._crashes: Counter[str] = Counter()
+        self._alone: deque[Task] = deque()
         self._num_tasks = 0
         self._num_done = 0
         self._begin = time.monotonic()
@@ -81,6 +82,7 @@ class Runner:
         self._workers = [self._start() for _ in range(min(options.workers, self._num_tasks))]
         try:
             self._loop()
+            self._run_alone()
         finally:
             for worker in self._workers:
                 _stop(worker)
@@ -122,6 +124,17 @@ class Runner:
                     self._replace(worker, "timed out")
             self._show("running")
 
+    def _run_alone(self) -> None:
+        """Runs what was given up once more, by itself.
+
+        Processes that share a GPU can share its faults: one that fails takes down the others.
+        """
+        while len(self._workers) > 1:
+            _stop(self._workers.pop())
+        while self._alone:
+            self._waiting.append(self._alone.popleft())
+            self._loop()
+
     def _assign(self, worker: _Worker, task: Task) -> None:
         worker.task = task
         worker.started = _NOT_STARTED
@@ -162,6 +175,11 @@ class Runner:
         assert task is not None
         worker.process.kill()
         worker.process.join()
+        if started.index == WHOLE_GROUP and len(self._workers) > 1:
+            self._alone.append(replace(task, answered=frozenset()))
+            self.results = [result for result in self.results if result.group != task.group]
+            self._restart(worker)
+            return
         detail = text or f"exit code {worker.process.exitcode} while {started.phase}"
         status = "excluded" if started.phase == "plain" else "failed"
         name = f"plain PyTorch {reason}" if started.phase == "plain" else reason
@@ -175,6 +193,9 @@ class Runner:
             self._num_done += 1
         else:
             self._waiting.appendleft(replace(task, answered=frozenset(worker.answered)))
+        self._restart(worker)
+
+    def _restart(self, worker: _Worker) -> None:
         worker.task = None
         worker.connection.close()
         self._workers[self._workers.index(worker)] = self._start()

@@ -94,8 +94,9 @@ def serve(connection: Connection, manager_path: str, device: str) -> None:
     while (task := connection.recv()) is not None:
         try:
             run_task(task, manager, connection.send)
-        except Exception:
-            connection.send(Abandoned(traceback.format_exc()))
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+            connection.send(Abandoned(text))
             return
         connection.send(Finished())
 
