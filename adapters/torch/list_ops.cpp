@@ -204,10 +204,12 @@ class Pieces {
 
 std::optional<std::size_t> piece_bytes(SessionState& session) {
   constexpr std::size_t kPiecesAtOnce = 3;
+  // Long enough to be copied at full rate; a longer one would only begin and end later.
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
   if (!session.runtime().conductor().watching()) {
     return std::nullopt;
   }
-  return round_down(room_for_operators(session) / kPiecesAtOnce);
+  return std::min(round_down(room_for_operators(session) / kPiecesAtOnce), kMostBytes);
 }
 
 void run_list_op(SessionState& session,

@@ -93,10 +93,10 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     uses_.clear();
     return false;
   }
+  note_begin(key, stream);  // before its tensors are pinned: some may be copied from now on
   reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
   mark_pinned();
   box_ = box;
-  note_begin(key, stream);
   if (played_) {
     // What was moved ahead just now may have taken the room that was found.
     cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream);

@@ -17,6 +17,7 @@ using support::CopyFault;
 using support::DeviceKind;
 using support::pattern;
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 /// Moves begun before anybody needs them. Stream 1 is the first the cache makes for itself.
 class MovesAheadTest : public testing::Test {
@@ -129,6 +130,74 @@ TEST_F(MovesAheadTest, AWriteBackThatCannotBeginLeavesEverythingAsItWas) {
   EXPECT_THROW(rig_.start_write_back(tensor), DeviceError);
   EXPECT_EQ(tensor.residency, Residency::kDevice);
   EXPECT_EQ(rig_.first_pool.block_bytes(), 0U);
+}
+
+TEST_F(MovesAheadTest, WhatLeavesStaysUntilSomebodyNeedsTheRoom) {
+  Tensor& tensor = rig_.make(1_KiB, 1);
+  rig_.start_write_back(tensor);
+  EXPECT_THAT(rig_.calls_of([&] { rig_.offload_when_needed(tensor); }), IsEmpty());
+  EXPECT_EQ(rig_.budget.used(), 1_KiB);
+  rig_.check();
+  rig_.make(4_KiB, 2);
+  EXPECT_EQ(tensor.residency, Residency::kHost);
+  EXPECT_EQ(rig_.bytes_of(tensor), pattern(1, 1_KiB));
+  rig_.check();
+}
+
+TEST_F(MovesAheadTest, OfThoseThatLeaveTheOneCopiedFirstGoesFirstAndNoMoreThanNeeded) {
+  Tensor& older = rig_.make(1_KiB, 1);
+  Tensor& first = rig_.make(1_KiB, 2);
+  Tensor& second = rig_.make(1_KiB, 3);
+  rig_.start_write_back(first);
+  rig_.start_write_back(second);
+  rig_.offload_when_needed(second);
+  rig_.offload_when_needed(first);
+  rig_.make(2_KiB, 4);
+  EXPECT_EQ(first.residency, Residency::kHost);
+  EXPECT_EQ(second.residency, Residency::kWritingBack);
+  EXPECT_EQ(older.residency, Residency::kDevice);
+}
+
+TEST_F(MovesAheadTest, WhatLeavesWithoutACopyGoesAtOnce) {
+  Tensor& tensor = rig_.make(1_KiB, 1);
+  rig_.offload_when_needed(tensor);
+  EXPECT_EQ(tensor.residency, Residency::kHost);
+}
+
+TEST_F(MovesAheadTest, AUseOrAFetchTakesLeavingBack) {
+  Tensor& used = rig_.make(1_KiB, 1);
+  Tensor& wanted = rig_.make(1_KiB, 2);
+  Tensor& other = rig_.make(1_KiB, 3);
+  for (Tensor* tensor : {&used, &wanted, &other}) {
+    rig_.start_write_back(*tensor);
+    rig_.offload_when_needed(*tensor);
+  }
+  rig_.read(used);
+  EXPECT_FALSE(rig_.start_fetch(wanted));  // it is there
+  rig_.check();
+  rig_.make(2_KiB, 4);
+  EXPECT_EQ(other.residency, Residency::kHost);
+  EXPECT_TRUE(on_device(used.residency));
+  EXPECT_TRUE(on_device(wanted.residency));
+}
+
+TEST_F(MovesAheadTest, AForgottenTensorNoLongerLeaves) {
+  Tensor& tensor = rig_.make(1_KiB, 1);
+  rig_.start_write_back(tensor);
+  rig_.offload_when_needed(tensor);
+  rig_.forget(tensor);
+  rig_.check();
+  rig_.make(4_KiB, 2);
+}
+
+TEST_F(MovesAheadTest, AFetchTakesRoomThatOthersAreLeaving) {
+  Tensor& tensor = make_absent(2_KiB, 1);
+  Tensor& leaving = rig_.make(3_KiB, 2);
+  rig_.start_write_back(leaving);
+  rig_.offload_when_needed(leaving);
+  EXPECT_TRUE(rig_.start_fetch(tensor));
+  EXPECT_EQ(leaving.residency, Residency::kHost);
+  EXPECT_LE(rig_.budget.used(), 4_KiB);
 }
 
 TEST_F(MovesAheadTest, AFetchRunsOnAStreamOfItsOwn) {

@@ -128,7 +128,7 @@ TEST_P(PlanStressTest, NoPartitionOfASmallStepIsCheaper) {
   ASSERT_LE(liveness.num_ops(), 16U);
   const std::size_t budget = draw_budget(liveness);
   const Loads loads = make_loads(liveness, costs_of(trace, random_), budget);
-  const Partition partition = make_partition(liveness, loads, budget);
+  const Partition partition = make_partition(liveness, loads, budget, {.max_length = 16});
   EXPECT_EQ(partition.cost_ns, cheapest_of_all(liveness, loads, budget)) << to_string(partition);
 }
 

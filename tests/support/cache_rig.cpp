@@ -127,6 +127,11 @@ void CacheRig::return_all(StreamRef stream) {
   cache.return_all(stream);
 }
 
+void CacheRig::offload_when_needed(Tensor& tensor) {
+  const MutexLock lock(cache.mutex());
+  cache.offload_when_needed(tensor, kDefaultStream);
+}
+
 bool CacheRig::start_write_back(Tensor& tensor) {
   const MutexLock lock(cache.mutex());
   return cache.try_start_write_back(tensor);

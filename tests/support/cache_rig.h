@@ -63,6 +63,7 @@ class CacheRig {
   void settle();
   void return_all(StreamRef stream = kDefaultStream);
   bool start_write_back(Tensor& tensor);
+  void offload_when_needed(Tensor& tensor);
   bool start_fetch(Tensor& tensor, StreamRef stream = kDefaultStream, std::size_t headroom = 0);
   std::size_t abandon_fetches();
   /// What the device is asked to do meanwhile; see RecordingDevice::take_calls.

@@ -52,9 +52,9 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
   if (score_) {
     op.place = score_->follower().begin_op(key, accesses);
     if (op.place && !score_->plan().empty()) {
-      write_back(score_->take_write_backs(*op.place));
+      start_write_backs(*op.place);
       enter_stage(score_->stage_of(*op.place), stream);
-      fetch(score_->take_fetches(*op.place), stream);
+      start_fetches(*op.place, stream);
     }
   }
   return op;
@@ -91,6 +91,8 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     return;
   }
   leave_last_stage(stream);
+  to_fetch_.clear();
+  to_write_back_.clear();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
   reserve_ = reserve;
@@ -127,6 +129,8 @@ void Conductor::on_forget(const Tensor& tensor) noexcept {
 void Conductor::stop_watching() {
   watching_.store(false, std::memory_order_relaxed);
   score_.reset();
+  to_fetch_.clear();
+  to_write_back_.clear();
   tensors_.clear();
 }
 
@@ -163,26 +167,39 @@ void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
   }
 }
 
-void Conductor::write_back(std::span<const Ordinal> ordinals) {
-  for (const Ordinal ordinal : ordinals) {
-    if (Tensor* tensor = find(ordinal)) {
-      cache_.try_start_write_back(*tensor);
+void Conductor::start_write_backs(Position position) {
+  const std::span<const Ordinal> due = score_->take_write_backs(position);
+  to_write_back_.insert(to_write_back_.end(), due.begin(), due.end());
+  std::erase_if(to_write_back_, [this](Ordinal ordinal) {
+    cache_.mutex().assume_held();
+    Tensor* tensor = find(ordinal);
+    if (tensor != nullptr && tensor->num_pins > 0) {
+      return false;
     }
-  }
+    if (tensor != nullptr) {
+      cache_.try_start_write_back(*tensor);  // or it is copied already, or the host is full
+    }
+    return true;
+  });
 }
 
-void Conductor::fetch(std::span<const Ordinal> ordinals, StreamRef stream) {
-  for (const Ordinal ordinal : ordinals) {
-    if (Tensor* tensor = find(ordinal)) {
-      cache_.try_start_fetch(*tensor, reserve_, stream);
+void Conductor::start_fetches(Position position, StreamRef stream) {
+  const std::span<const Ordinal> due = score_->take_fetches(position);
+  to_fetch_.insert(to_fetch_.end(), due.begin(), due.end());
+  while (!to_fetch_.empty()) {
+    Tensor* tensor = find(to_fetch_.front());
+    const bool started = tensor == nullptr || cache_.try_start_fetch(*tensor, reserve_, stream);
+    if (!started && tensor->residency == Residency::kHost) {
+      return;  // no room yet: bytes are freed a little earlier or later from step to step
     }
+    to_fetch_.pop_front();
   }
 }
 
 void Conductor::leave_last_stage(StreamRef stream) {
   // A step cut short leaves the rest to whoever is short of room.
   if (score_ && stage_ && *stage_ + 1 == score_->plan().stages.size()) {
-    write_back(score_->take_write_backs(kNever));
+    start_write_backs(kNever);
     leave_stage(*stage_, stream);
   }
 }

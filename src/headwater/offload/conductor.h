@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,9 +69,10 @@ class Conductor final : public TensorWatcher {
       HEADWATER_REQUIRES(cache_.mutex());
   void enter_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
-  void write_back(std::span<const Ordinal> ordinals) HEADWATER_REQUIRES(cache_.mutex());
-  void fetch(std::span<const Ordinal> ordinals, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
+  /// Begins the write-backs that are due, of tensors that nobody uses at the moment.
+  void start_write_backs(Position position) HEADWATER_REQUIRES(cache_.mutex());
+  /// Begins the fetches that are due, in their order, as far as there is room.
+  void start_fetches(Position position, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Carries out what is left of the plan when a step ends.
   void leave_last_stage(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Tensor* find(Ordinal tensor) HEADWATER_REQUIRES(cache_.mutex());
@@ -89,6 +91,8 @@ class Conductor final : public TensorWatcher {
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way
   std::unordered_map<TensorId, Tensor*> tensors_;
+  std::deque<Ordinal> to_fetch_;         // due, but there was no room yet
+  std::vector<Ordinal> to_write_back_;   // due, but somebody used them
   std::vector<Access> accesses_;  // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;       // bytes of the budget that are for others
   std::uint64_t moves_before_ = 0;

@@ -230,6 +230,13 @@ void TensorCache::check_invariants() const {
     pinned += tensor.num_pins > 0 ? tensor.bytes : 0;
   }
   HEADWATER_CHECK_EQ(pinned, pinned_bytes_);
+  std::size_t leaving = 0;
+  for (const auto& [number, tensor] : leaving_) {
+    HEADWATER_CHECK(tensor->leaving && tensor->copy_number == number);
+    HEADWATER_CHECK(on_device(tensor->residency));
+    leaving += tensor->bytes;
+  }
+  HEADWATER_CHECK_EQ(leaving, leaving_bytes());
   HEADWATER_CHECK_LE(resident, budget_.used());
   for (const HostPool* pool : pools_) {
     pool->check_invariants();
@@ -332,16 +339,27 @@ bool TensorCache::let_leave(std::size_t bytes, StreamRef stream) {
 }
 
 bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
-  let_leave(bytes, stream);
-  for (auto it = registry_.resident().begin();
-       budget_.used() + bytes > budget_.limit() && it != registry_.resident().end();) {
-    Tensor& tensor = *it++;
-    try_offload(tensor, stream);
+  if (!let_leave(bytes, stream)) {
+    // Many small tensors make little room: they go when nothing larger does.
+    constexpr std::size_t kSmallParts = 256;
+    const std::size_t missing = budget_.used() + bytes - budget_.limit();
+    offload_oldest(bytes, missing / kSmallParts, stream);
+    offload_oldest(bytes, 0, stream);
   }
   if (budget_.used() + bytes > budget_.limit()) {
     abandon_fetches();
   }
   return budget_.used() + bytes <= budget_.limit();
+}
+
+void TensorCache::offload_oldest(std::size_t bytes, std::size_t least, StreamRef stream) {
+  for (auto it = registry_.resident().begin();
+       budget_.used() + bytes > budget_.limit() && it != registry_.resident().end();) {
+    Tensor& tensor = *it++;
+    if (tensor.bytes >= least) {
+      try_offload(tensor, stream);
+    }
+  }
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {

@@ -146,6 +146,9 @@ class TensorCache final : public PinKeeper {
   void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
   bool make_room(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// The same by tensors of `least` bytes or more, the least recently used first.
+  void offload_oldest(std::size_t bytes, std::size_t least, StreamRef stream)
+      HEADWATER_REQUIRES(mutex_);
   /// The same by nothing but tensors that are leaving.
   bool let_leave(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void stay(Tensor& tensor) HEADWATER_REQUIRES(mutex_);

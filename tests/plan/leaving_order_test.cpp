@@ -1,0 +1,65 @@
+#include "headwater/plan/leaving_order.h"
+
+#include "support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace headwater {
+namespace {
+
+constexpr std::size_t kBudget = 10'000;
+
+/// A state (0) written last, two activations (1, 2) made in turn, and a tensor of ten bytes (3).
+class LeavingOrderTest : public testing::Test {
+ protected:
+  StepTrace run() {
+    const TensorId first = builder_.op({.reads = {state_}, .makes = {1000}})[0];
+    const TensorId second = builder_.op({.makes = {1000}})[0];
+    const TensorId small = builder_.op({.makes = {10}})[0];
+    builder_.op({.reads = {second, small}});
+    builder_.op({.reads = {first}});
+    builder_.op({.writes = {state_}});
+    return builder_.end_step();
+  }
+
+  support::TraceBuilder builder_;
+  TensorId state_ = builder_.tensor(1000);
+  Liveness liveness_{run()};
+  LeavingOrder order_{liveness_, kBudget};
+};
+
+TEST_F(LeavingOrderTest, TheFartherNextUseLeavesFirst) {
+  EXPECT_GT(order_.rank(1, 4), order_.rank(2, 3));
+}
+
+TEST_F(LeavingOrderTest, WhatLeavesAnywayLeavesBeforeAllOthers) {
+  order_.add_leaver({2, 1}, 3);
+  EXPECT_GT(order_.rank(2, 3), order_.rank(1, 4));
+  EXPECT_LT(order_.rank(2, 5), order_.rank(1, 6));  // before another use it need not leave
+}
+
+TEST_F(LeavingOrderTest, OfThoseTheOneWhoseCopyCanBeginFirstLeavesFirst) {
+  order_.add_leaver({1, 0}, 4);
+  order_.add_leaver({2, 1}, 3);
+  order_.add_leaver({0, liveness_.num_ops()}, 5);  // written in the step before
+  EXPECT_GT(order_.rank(1, 4), order_.rank(2, 3));
+  EXPECT_GT(order_.rank(0, 5), order_.rank(1, 4));
+}
+
+TEST_F(LeavingOrderTest, WhatHasACopyLeavesBeforeWhatHasNone) {
+  order_.add_leaver({1, kNever}, 4);
+  order_.add_leaver({0, liveness_.num_ops()}, 5);
+  EXPECT_GT(order_.rank(1, 4), order_.rank(0, 5));
+}
+
+TEST_F(LeavingOrderTest, SmallTensorsLeaveLast) {
+  EXPECT_LT(order_.rank(3, kNever), order_.rank(2, 3));
+}
+
+TEST_F(LeavingOrderTest, NothingIsSmallInASmallBudget) {
+  const LeavingOrder order(liveness_, 100);
+  EXPECT_GT(order.rank(3, kNever), order.rank(2, 3));
+}
+
+}  // namespace
+}  // namespace headwater
