@@ -82,7 +82,7 @@ void limit_the_stages(benchmark::State& state) {
   for (auto _ : state) {
     partition = make_partition(liveness, loads, budget, limits);
   }
-  const StagePlan plan = make_plan(liveness, partition, budget);
+  const StagePlan plan = make_plan(liveness, partition, costs, budget);
   const auto bound = static_cast<double>(lower_bound_ns(liveness, costs, budget));
   state.counters["of_bound"] =
       static_cast<double>(estimate_time(liveness, plan, costs).step_ns) / bound;

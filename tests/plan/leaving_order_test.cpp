@@ -25,7 +25,8 @@ class LeavingOrderTest : public testing::Test {
   support::TraceBuilder builder_;
   TensorId state_ = builder_.tensor(1000);
   Liveness liveness_{run()};
-  LeavingOrder order_{liveness_, kBudget};
+  Costs costs_{.op_ns = {100, 100, 1000, 1000, 1000, 100}};  // a byte takes a nanosecond
+  LeavingOrder order_{liveness_, costs_, kBudget, Waiting::kAvoided};
 };
 
 TEST_F(LeavingOrderTest, TheFartherNextUseLeavesFirst) {
@@ -52,12 +53,28 @@ TEST_F(LeavingOrderTest, WhatHasACopyLeavesBeforeWhatHasNone) {
   EXPECT_GT(order_.rank(1, 4), order_.rank(0, 5));
 }
 
+TEST_F(LeavingOrderTest, ACopyIsHiddenOnceItsTimeHasPassedSinceTheLastWrite) {
+  EXPECT_FALSE(order_.may_leave({1, 0}, 2));
+  EXPECT_TRUE(order_.may_leave({1, 0}, 3));
+  EXPECT_TRUE(order_.may_leave({1, kNever}, 1));
+}
+
+TEST_F(LeavingOrderTest, WhereWaitingIsAllowedAnyTensorMayLeave) {
+  const LeavingOrder order(liveness_, costs_, kBudget, Waiting::kAllowed);
+  EXPECT_TRUE(order.may_leave({1, 0}, 2));
+}
+
+TEST_F(LeavingOrderTest, TimeSinceTheStepBeforeCountsToo) {
+  EXPECT_FALSE(order_.may_leave({0, liveness_.num_ops()}, 2));
+  EXPECT_TRUE(order_.may_leave({0, liveness_.num_ops()}, 3));
+}
+
 TEST_F(LeavingOrderTest, SmallTensorsLeaveLast) {
   EXPECT_LT(order_.rank(3, kNever), order_.rank(2, 3));
 }
 
 TEST_F(LeavingOrderTest, NothingIsSmallInASmallBudget) {
-  const LeavingOrder order(liveness_, 100);
+  const LeavingOrder order(liveness_, costs_, 100, Waiting::kAvoided);
   EXPECT_GT(order.rank(3, kNever), order.rank(2, 3));
 }
 

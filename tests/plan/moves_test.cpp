@@ -39,15 +39,16 @@ class MovesTest : public testing::Test {
 
   support::TraceBuilder builder_;
   Liveness liveness_{run()};
+  Costs costs_{.op_ns = std::vector<std::uint64_t>(liveness_.num_ops(), 1)};
 };
 
 TEST_F(MovesTest, NothingMovesWhereEverythingFits) {
-  const StepMoves moves = choose_moves(liveness_, stages({3, 6}), 300);
+  const StepMoves moves = choose_moves(liveness_, stages({3, 6}), costs_, 300, Waiting::kAllowed);
   EXPECT_EQ(moves, (StepMoves{.stages = {{.peak_bytes = 300}, {.peak_bytes = 300}}}));
 }
 
 TEST_F(MovesTest, TheFarthestNextUseLeavesAndNoMoreThanNeeded) {
-  const StepMoves moves = choose_moves(liveness_, stages({1, 2, 3, 4, 5, 6}), 200);
+  const StepMoves moves = choose_moves(liveness_, stages({1, 2, 3, 4, 5, 6}), costs_, 200, Waiting::kAllowed);
   EXPECT_THAT(moves.stages[1].offload, ElementsAre(Departure{0, 0}));
   EXPECT_THAT(moves.stages[5].fetch, ElementsAre(0));
   for (const std::size_t quiet : {0U, 2U, 3U, 4U, 5U}) {
@@ -56,7 +57,7 @@ TEST_F(MovesTest, TheFarthestNextUseLeavesAndNoMoreThanNeeded) {
 }
 
 TEST_F(MovesTest, AStageThatCannotFitIsAFaultOfTheCaller) {
-  EXPECT_THROW(choose_moves(liveness_, stages({3, 6}), 200), InternalError);
+  EXPECT_THROW(choose_moves(liveness_, stages({3, 6}), costs_, 200, Waiting::kAllowed), InternalError);
 }
 
 /// Two weights (0, 1) of 100 bytes, each read and written in turn.
@@ -73,12 +74,13 @@ class RepeatedMovesTest : public testing::Test {
   TensorId first_ = builder_.tensor(100);
   TensorId second_ = builder_.tensor(100);
   Liveness liveness_{run()};
+  Costs costs_{.op_ns = std::vector<std::uint64_t>(liveness_.num_ops(), 1)};
   std::array<StageSpan, 3> stages_{
       StageSpan{0, 1}, StageSpan{1, 2, Arrival::kLate}, StageSpan{2, 3, Arrival::kLate}};
 };
 
 TEST_F(RepeatedMovesTest, LastingTensorsEndWhereTheyBegan) {
-  const StepMoves moves = choose_moves(liveness_, stages_, 100);
+  const StepMoves moves = choose_moves(liveness_, stages_, costs_, 100, Waiting::kAllowed);
   EXPECT_THAT(moves.start, ElementsAre(0));
   EXPECT_THAT(moves.stages[0].offload, ElementsAre(Departure{0, 3}));
   EXPECT_THAT(moves.stages[1].fetch, ElementsAre(1));
@@ -88,7 +90,7 @@ TEST_F(RepeatedMovesTest, LastingTensorsEndWhereTheyBegan) {
 }
 
 TEST_F(RepeatedMovesTest, WithRoomForAllTheyStay) {
-  const StepMoves moves = choose_moves(liveness_, stages_, 200);
+  const StepMoves moves = choose_moves(liveness_, stages_, costs_, 200, Waiting::kAllowed);
   EXPECT_THAT(moves.start, ElementsAre(0, 1));
   EXPECT_TRUE(std::all_of(moves.stages.begin(), moves.stages.end(), [](const StageMoves& stage) {
     return stage.fetch.empty() && stage.offload.empty();

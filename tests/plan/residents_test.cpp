@@ -32,7 +32,8 @@ class ResidentsTest : public testing::Test {
   support::TraceBuilder builder_;
   TensorId weight_ = builder_.tensor(100);
   Liveness liveness_{run()};
-  LeavingOrder order_{liveness_, 0};
+  Costs costs_{.op_ns = {100, 1, 1}};  // a byte takes a nanosecond
+  LeavingOrder order_{liveness_, costs_, 0, Waiting::kAllowed};
 };
 
 TEST_F(ResidentsTest, AnOperatorRunsBesideAllThatIsThereAndItsWorkspace) {
@@ -49,15 +50,23 @@ TEST_F(ResidentsTest, ReleasedTensorsAreGone) {
 
 TEST_F(ResidentsTest, TheTensorUsedFarthestFromNowLeavesFirst) {
   Residents residents = after(1);
-  EXPECT_EQ(residents.try_offload(0)->tensor, 0U);
-  EXPECT_EQ(residents.try_offload(0)->tensor, 1U);
-  EXPECT_EQ(residents.try_offload(0), std::nullopt);
+  EXPECT_EQ(residents.try_offload(1, 0)->tensor, 0U);
+  EXPECT_EQ(residents.try_offload(1, 0)->tensor, 1U);
+  EXPECT_EQ(residents.try_offload(1, 0), std::nullopt);
 }
 
 TEST_F(ResidentsTest, TensorsNeededBeforeTheLimitStay) {
   Residents residents = after(1);
-  EXPECT_EQ(residents.try_offload(2)->tensor, 0U);
-  EXPECT_EQ(residents.try_offload(2), std::nullopt);
+  EXPECT_EQ(residents.try_offload(1, 2)->tensor, 0U);
+  EXPECT_EQ(residents.try_offload(1, 2), std::nullopt);
+}
+
+TEST_F(ResidentsTest, WhereWaitingIsAvoidedATensorLeavesWhoseCopyIsHidden) {
+  costs_.op_ns = {1, 40, 60};
+  order_ = LeavingOrder(liveness_, costs_, 0, Waiting::kAvoided);
+  Residents residents = after(1);
+  EXPECT_EQ(residents.try_offload(2, 0)->tensor, 1U);  // the weight was written two ns before
+  EXPECT_EQ(residents.try_offload(2, 0)->tensor, 0U);
 }
 
 TEST_F(ResidentsTest, ADepartureKnowsTheLastWrite) {
@@ -71,7 +80,8 @@ TEST_F(ResidentsTest, ATensorMadeInTheStepBeforeHasNoCopyYetAndAFrozenOneHas) {
   builder_.op({.reads = {weight_}});
   builder_.release(made_before);
   const Liveness liveness(builder_.end_step());
-  const LeavingOrder order(liveness, 0);
+  const Costs costs{.op_ns = {1}};
+  const LeavingOrder order(liveness, costs, 0, Waiting::kAllowed);
   Residents residents(liveness, std::array<Ordinal, 2>{0, 1}, order);
   EXPECT_EQ(residents.offload(0), (Departure{0, kNever}));
   EXPECT_EQ(residents.offload(1), (Departure{1, 1}));

@@ -36,7 +36,7 @@ class StagePlanTest : public testing::Test {
                       .fetch = {.bytes_per_s = bytes_per_s},
                       .offload = {.bytes_per_s = bytes_per_s}};
     const Loads loads = make_loads(liveness_, costs, kBudget);
-    return make_plan(liveness_, *try_partition(liveness_, loads, kBudget, ends), kBudget);
+    return make_plan(liveness_, *try_partition(liveness_, loads, kBudget, ends), costs, kBudget);
   }
 
   static constexpr std::size_t kBudget = 200;

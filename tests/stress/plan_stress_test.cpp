@@ -140,7 +140,7 @@ TEST_P(PlanStressTest, CoarseSearchesStillFindPlansThatHold) {
   const Loads loads = make_loads(liveness, costs, budget);
   const PartitionLimits coarse{.max_grains = 20, .max_length = 3, .grains_a_budget = 2};
   const Partition partition = make_partition(liveness, loads, budget, coarse);
-  const StagePlan plan = make_plan(liveness, partition, budget);
+  const StagePlan plan = make_plan(liveness, partition, costs, budget);
   EXPECT_EQ(check_plan(liveness, plan, budget), std::nullopt);
 }
 

@@ -17,6 +17,7 @@ struct SimLayer {
   std::uint64_t backward_ns = 0;
   std::size_t parameter_bytes = 0;
   std::size_t statistic_bytes = 0;  // read and written by the last operator of forward
+  std::size_t kept_bytes = 0;       // made by one operator of forward more, never used, freed late
 };
 
 struct SimNetwork {
@@ -57,6 +58,7 @@ class SimTraining {
     Tensor* second = nullptr;
     Tensor* statistic = nullptr;
     Tensor* gradient = nullptr;  // of the running step
+    Tensor* kept = nullptr;
     std::vector<Tensor*> activations;
   };
 

@@ -1,5 +1,7 @@
 #include "headwater/plan/leaving_order.h"
 
+#include "headwater/base/check.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -26,8 +28,20 @@ std::size_t least_worth_moving(const Liveness& liveness, std::size_t budget) {
 
 }  // namespace
 
-LeavingOrder::LeavingOrder(const Liveness& liveness, std::size_t budget)
-    : liveness_(&liveness), least_bytes_(least_worth_moving(liveness, budget)) {}
+LeavingOrder::LeavingOrder(const Liveness& liveness,
+                           const Costs& costs,
+                           std::size_t budget,
+                           Waiting waiting)
+    : liveness_(&liveness),
+      costs_(&costs),
+      waiting_(waiting),
+      begin_ns_{0},
+      least_bytes_(least_worth_moving(liveness, budget)) {
+  HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
+  for (const std::uint64_t op_ns : costs.op_ns) {
+    begin_ns_.push_back(begin_ns_.back() + op_ns);
+  }
+}
 
 void LeavingOrder::add_leaver(const Departure& departure, Position next_use) {
   const std::int64_t num_ops = liveness_->num_ops();
@@ -51,6 +65,20 @@ LeavingRank LeavingOrder::rank(Ordinal tensor, Position next_use) const {
     return {Group::kLeaver, -leaver->second};
   }
   return {Group::kOthers, next_use};
+}
+
+bool LeavingOrder::may_leave(const Departure& departure, Position now) const {
+  if (waiting_ == Waiting::kAllowed || departure.written == kNever) {
+    return true;
+  }
+  const Lifetime& lifetime = liveness_->lifetimes()[departure.tensor];
+  std::uint64_t passed_ns = begin_ns_[now];
+  if (departure.written < liveness_->num_ops()) {
+    passed_ns -= begin_ns_[departure.written + 1];
+  } else if (lifetime.lasting()) {  // written in the step before
+    passed_ns += begin_ns_.back() - begin_ns_[lifetime.last_write + 1];
+  }
+  return passed_ns >= costs_->offload.transfer_ns(lifetime.bytes);
 }
 
 }  // namespace headwater

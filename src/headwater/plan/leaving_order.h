@@ -1,5 +1,6 @@
 #pragma once
 
+#include "headwater/plan/costs.h"
 #include "headwater/plan/moves.h"
 #include "headwater/trace/liveness.h"
 
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace headwater {
 
@@ -30,14 +32,20 @@ class LeavingOrder {
  public:
   /// Small is what stays below a megabyte and, all such tensors together, below a hundredth of the
   /// budget.
-  LeavingOrder(const Liveness& liveness, std::size_t budget);
+  LeavingOrder(const Liveness& liveness, const Costs& costs, std::size_t budget, Waiting waiting);
 
   /// The tensor leaves at some time before that use.
   void add_leaver(const Departure& departure, Position next_use);
   LeavingRank rank(Ordinal tensor, Position next_use) const;
+  /// Whether the tensor may leave before the operator at `now` while there are others: when waiting
+  /// is avoided, compute must have had the time to hide its copy.
+  bool may_leave(const Departure& departure, Position now) const;
 
  private:
   const Liveness* liveness_;
+  const Costs* costs_;
+  Waiting waiting_;
+  std::vector<std::uint64_t> begin_ns_;  // of each operator, and of the end
   std::size_t least_bytes_ = 0;  // that are not small
   std::map<std::pair<Ordinal, Position>, std::int64_t> leavers_;
 };

@@ -29,12 +29,15 @@ std::uint64_t Loads::transfer_of(Position begin, Position end) const {
   return std::max(fetch_ns[end] - fetch_ns[begin], offload_ns[end] - offload_ns[begin]);
 }
 
-Loads make_loads(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+Loads make_loads(const Liveness& liveness,
+                 const Costs& costs,
+                 std::size_t budget,
+                 Waiting waiting) {
   const Position num_ops = liveness.num_ops();
   HEADWATER_CHECK_EQ(costs.op_ns.size(), num_ops);
   const std::vector<std::uint64_t> zeros(num_ops + 1, 0);
   Loads loads{zeros, zeros, zeros, costs.stage_ns};
-  const StepMoves moves = choose_moves(liveness, one_stage_an_op(num_ops), budget);
+  const StepMoves moves = choose_moves(liveness, one_stage_an_op(num_ops), costs, budget, waiting);
   for (Position position = 0; position < num_ops; ++position) {
     loads.compute_ns[position + 1] = costs.op_ns[position];
     for (const Ordinal tensor : moves.stages[position].fetch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/plan/costs.h"
+#include "headwater/plan/moves.h"
 #include "headwater/trace/liveness.h"
 
 #include <cstddef>
@@ -28,6 +29,9 @@ struct Loads {
 
 /// Transfers as if each operator were a stage of its own: the least traffic that the budget allows
 /// in this order, known before the stages are. REQUIRES: every operator fits the budget.
-Loads make_loads(const Liveness& liveness, const Costs& costs, std::size_t budget);
+Loads make_loads(const Liveness& liveness,
+                 const Costs& costs,
+                 std::size_t budget,
+                 Waiting waiting = Waiting::kAllowed);
 
 }  // namespace headwater

@@ -20,13 +20,13 @@ class Walk {
        std::span<const StageSpan> stages,
        std::size_t budget,
        const LeavingOrder& order)
-      : liveness_(liveness), stages_(stages), budget_(budget), order_(order) {}
+      : liveness_(liveness), stages_(stages), budget_(budget), order_(order), left_(order) {}
 
   /// Tensors that have to leave before the first stage are taken from the start instead.
   void run(std::vector<Ordinal> start) {
     moves_ = {std::move(start), std::vector<StageMoves>(stages_.size())};
     residents_.emplace(liveness_, moves_.start, order_);
-    left_ = LeavingOrder(liveness_, budget_);
+    left_ = order_;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       make_room(i);
       if (i == 0) {
@@ -87,7 +87,7 @@ class Walk {
     const Position limit = early(i + 1) ? stages_[i + 1].end : stages_[i].end;
     const std::size_t growth = growth_of(stages_[i]);
     while (residents_->bytes() + growth > budget_) {
-      const std::optional<Departure> departure = residents_->try_offload(limit);
+      const std::optional<Departure> departure = residents_->try_offload(stages_[i].begin, limit);
       HEADWATER_CHECK(departure.has_value());
       left_.add_leaver(*departure, residents_->next_use(departure->tensor));
       if (i > 0) {
@@ -146,7 +146,7 @@ class Walk {
   const std::span<const StageSpan> stages_;
   const std::size_t budget_;
   const LeavingOrder& order_;
-  LeavingOrder left_{liveness_, budget_};
+  LeavingOrder left_;
   StepMoves moves_;
   std::optional<Residents> residents_;
 };
@@ -182,8 +182,10 @@ void settle(Walk& walk, const Liveness& liveness) {
 
 StepMoves choose_moves(const Liveness& liveness,
                        std::span<const StageSpan> stages,
-                       std::size_t budget) {
-  const LeavingOrder no_leavers(liveness, budget);
+                       const Costs& costs,
+                       std::size_t budget,
+                       Waiting waiting) {
+  const LeavingOrder no_leavers(liveness, costs, budget, waiting);
   Walk by_next_use(liveness, stages, budget, no_leavers);
   settle(by_next_use, liveness);
   Walk by_copy(liveness, stages, budget, by_next_use.left());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "headwater/plan/costs.h"
 #include "headwater/trace/liveness.h"
 
 #include <cstddef>
@@ -40,6 +41,12 @@ struct StageMoves {
   bool operator==(const StageMoves&) const = default;
 };
 
+/// Whether a tensor that compute would have to wait for leaves all the same.
+enum class Waiting : unsigned char {
+  kAllowed,  // by farthest next use alone: fewest bytes, best where the link is the bottleneck
+  kAvoided,  // only if there is no other: best where there is time to spare on the link
+};
+
 /// What moves in a step that repeats itself.
 struct StepMoves {
   std::vector<Ordinal> start;  // tensors from before the step that are resident when it begins
@@ -53,6 +60,8 @@ struct StepMoves {
 /// be repeated. REQUIRES: every stage fits with what arrives while it runs.
 StepMoves choose_moves(const Liveness& liveness,
                        std::span<const StageSpan> stages,
-                       std::size_t budget);
+                       const Costs& costs,
+                       std::size_t budget,
+                       Waiting waiting);
 
 }  // namespace headwater

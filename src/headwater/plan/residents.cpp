@@ -59,25 +59,31 @@ void Residents::fetch(Ordinal tensor) {
   states_[tensor].written = kNever;
 }
 
-std::optional<Departure> Residents::try_offload(Position limit) {
-  std::vector<Candidate> needed;
-  std::optional<Departure> departure;
-  while (!departure && !candidates_.empty()) {
+std::optional<Departure> Residents::try_offload(Position now, Position limit) {
+  std::vector<Candidate> passed_over;
+  std::optional<Ordinal> chosen;
+  std::optional<Ordinal> exposed;  // would do, but compute waits for its copy
+  while (!chosen && !candidates_.empty()) {
     const Candidate first = candidates_.top();
     candidates_.pop();
     if (!up_to_date(first)) {
       continue;
     }
+    passed_over.push_back(first);
     if (first.next_use < limit) {
-      needed.push_back(first);
-    } else {
-      departure = offload(first.tensor);
+      continue;
+    }
+    if (order_.may_leave({first.tensor, states_[first.tensor].written}, now)) {
+      chosen = first.tensor;
+    } else if (!exposed) {
+      exposed = first.tensor;
     }
   }
-  for (const Candidate& candidate : needed) {
+  for (const Candidate& candidate : passed_over) {
     candidates_.push(candidate);
   }
-  return departure;
+  chosen = chosen ? chosen : exposed;
+  return chosen ? std::optional(offload(*chosen)) : std::nullopt;
 }
 
 bool Residents::up_to_date(const Candidate& candidate) const {

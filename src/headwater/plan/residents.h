@@ -25,8 +25,9 @@ class Residents {
   /// Lets the tensors of the operators just walked through leave from now on.
   void settle(Position begin, Position end);
   void fetch(Ordinal tensor);
-  /// The next one to leave of those not used before `limit`.
-  [[nodiscard]] std::optional<Departure> try_offload(Position limit);
+  /// The next one to leave before the operator at `now` of those not used before `limit`, one that
+  /// nobody waits for if that is to be avoided and there is any.
+  [[nodiscard]] std::optional<Departure> try_offload(Position now, Position limit);
   Departure offload(Ordinal tensor);
 
   bool contains(Ordinal tensor) const { return states_[tensor].resident; }

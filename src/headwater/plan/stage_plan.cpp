@@ -4,6 +4,7 @@
 #include "headwater/plan/fetch_ahead.h"
 #include "headwater/plan/loads.h"
 #include "headwater/plan/moves.h"
+#include "headwater/plan/plan_time.h"
 
 #include <algorithm>
 
@@ -57,6 +58,14 @@ void add_write_backs(StagePlan& plan, const StepMoves& moves, const Liveness& li
   }
 }
 
+StagePlan plan_with(const Liveness& liveness,
+                    const Costs& costs,
+                    std::size_t budget,
+                    Waiting waiting) {
+  const Loads loads = make_loads(liveness, costs, budget, waiting);
+  return make_plan(liveness, make_partition(liveness, loads, budget), costs, budget, waiting);
+}
+
 std::string list_of(const std::vector<Ordinal>& tensors) {
   std::string text;
   for (const Ordinal tensor : tensors) {
@@ -80,13 +89,21 @@ StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t bu
     return {};
   }
   require_fit(liveness, budget);
-  const Loads loads = make_loads(liveness, costs, budget);
-  return make_plan(liveness, make_partition(liveness, loads, budget), budget);
+  StagePlan eager = plan_with(liveness, costs, budget, Waiting::kAllowed);
+  StagePlan patient = plan_with(liveness, costs, budget, Waiting::kAvoided);
+  const auto step_ns = [&](const StagePlan& plan) {
+    return estimate_time(liveness, plan, costs).step_ns;
+  };
+  return step_ns(patient) < step_ns(eager) ? patient : eager;
 }
 
-StagePlan make_plan(const Liveness& liveness, const Partition& partition, std::size_t budget) {
+StagePlan make_plan(const Liveness& liveness,
+                    const Partition& partition,
+                    const Costs& costs,
+                    std::size_t budget,
+                    Waiting waiting) {
   const std::vector<StageSpan> spans = spans_of(partition);
-  const StepMoves moves = choose_moves(liveness, spans, budget);
+  const StepMoves moves = choose_moves(liveness, spans, costs, budget, waiting);
   StagePlan plan{.start = moves.start};
   for (std::size_t i = 0; i < spans.size(); ++i) {
     plan.stages.push_back(planned(spans[i], moves.stages[i]));

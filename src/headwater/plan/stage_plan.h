@@ -45,11 +45,16 @@ struct StagePlan {
   bool operator==(const StagePlan&) const = default;
 };
 
-/// The way in: from a step and its costs to its plan. Throws OutOfMemory as make_partition does.
+/// The way in: from a step and its costs to its plan, the faster one of two that differ in whether
+/// compute waits for copies. Throws OutOfMemory as make_partition does.
 StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t budget);
 
 /// The moves for given stages. Fetches start as early as there is room.
-StagePlan make_plan(const Liveness& liveness, const Partition& partition, std::size_t budget);
+StagePlan make_plan(const Liveness& liveness,
+                    const Partition& partition,
+                    const Costs& costs,
+                    std::size_t budget,
+                    Waiting waiting = Waiting::kAllowed);
 
 /// For each of a stage's write-backs the operator before which it may begin: the one after its last
 /// write, or the stage's first one when that is not in the stage.
