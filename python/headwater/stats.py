@@ -31,6 +31,7 @@ class Stats:
     num_offloads_ahead: int = 0  # of those, begun before room was short
     num_fetches_ahead: int = 0  # of the fetches, begun before an operator asked
     num_fetches_abandoned: int = 0  # of those, never used
+    num_plans: int = 0  # made so far; a step that repeats itself needs one
     num_stages: int = 0  # of the plan that is followed now; 0 when there is none
     planned_step_seconds: float = 0.0  # what a step takes by that plan
     planned_stall_seconds: float = 0.0  # of it, waiting for moves

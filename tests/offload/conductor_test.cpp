@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -41,8 +42,11 @@ class Training {
     }
   }
 
+  /// Operators begin when their tensors are in use already, by somebody else as it were.
+  void begin_operators_late() { begin_late_ = true; }
+
   /// Runs forward through `depth` layers, backward, and the update.
-  void step(std::size_t depth) {
+  void step(std::size_t depth, const std::function<void()>& after_forward = [] {}) {
     std::vector<Content> activations;
     for (std::size_t i = 0; i < depth; ++i) {
       std::vector<Content> read{parameters_[i]};
@@ -51,6 +55,7 @@ class Training {
       }
       activations.push_back(*run(1, read, AccessKind::kRead, Makes::kOne));
     }
+    after_forward();
     for (std::size_t i = depth; i-- > 0;) {
       run(2, {parameters_[i], activations[i]}, AccessKind::kRead, Makes::kNothing);
       rig.forget(*activations[i].tensor);
@@ -98,11 +103,19 @@ class Training {
       uses.push_back({content.tensor, access});
     }
     std::optional<Conductor::Op> op;
-    if (conductor.watching()) {
-      const MutexLock lock(rig.cache.mutex());
-      op = conductor.begin_op(OpKey(key), uses, kDefaultStream);
+    const auto begin = [&] {
+      if (conductor.watching()) {
+        const MutexLock lock(rig.cache.mutex());
+        op = conductor.begin_op(OpKey(key), uses, kDefaultStream);
+      }
+    };
+    if (!begin_late_) {
+      begin();
     }
     const Reservation reserved = rig.acquire(uses);
+    if (begin_late_) {
+      begin();
+    }
     if (op) {
       const MutexLock lock(rig.cache.mutex());
       conductor.start_clock(*op);
@@ -132,6 +145,7 @@ class Training {
   }
 
   std::vector<Content> parameters_;
+  bool begin_late_ = false;
   unsigned next_seed_ = 1;
   std::uint64_t now_ns_ = 0;
 };
@@ -165,6 +179,37 @@ TEST(ConductorTest, FetchesAheadWhatARepeatedStepUses) {
   EXPECT_GE(step.num_fetches_ahead * 10, step.num_fetches * 9);
   EXPECT_EQ(step.num_fetches_abandoned, 0U);
   EXPECT_GT(step.num_offloads_ahead, 0U);
+}
+
+TEST(ConductorTest, AFetchThatFindsNoRoomStartsWhenThereIs) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics undisturbed = training.step_statistics(16);
+  const Statistics before = training.rig.statistics();
+  Reservation others = training.rig.budget.reserve_beyond(3_KiB);
+  training.step(16, [&others] { others.release(); });
+  const Statistics step = training.rig.statistics() - before;
+  EXPECT_GE(step.num_fetches_ahead * 10, undisturbed.num_fetches_ahead * 8);
+}
+
+TEST(ConductorTest, ATensorInUseIsWrittenBackOnceItIsNot) {
+  Training training({.budget = 10_KiB}, 16);
+  training.begin_operators_late();
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics step = training.step_statistics(16);
+  EXPECT_GE(step.num_offloads_ahead * 10, step.num_offloads * 9);
+}
+
+TEST(ConductorTest, AStepThatRepeatsItselfIsPlannedOnce) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 8; ++i) {
+    training.step(16);
+  }
+  EXPECT_EQ(training.conductor.num_plans(), 1U);
 }
 
 TEST(ConductorTest, MovesAboutAsMuchAsOnDemand) {

@@ -108,6 +108,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     score_ = std::make_unique<Score>(trace);
     if (repeats) {
       score_->plan_for(budget, costs_of(trace, step_ns, stream));
+      ++num_plans_;
     }
   }
 }

@@ -56,6 +56,7 @@ class Conductor final : public TensorWatcher {
 
   /// The machine's costs, without operator times, once they have been measured.
   const std::optional<Costs>& machine_costs() const { return machine_costs_; }
+  std::uint64_t num_plans() const { return num_plans_; }
   /// Null while nothing is planned.
   const Score* score() const { return score_.get(); }
 
@@ -95,6 +96,7 @@ class Conductor final : public TensorWatcher {
   std::vector<Ordinal> to_write_back_;   // due, but somebody used them
   std::vector<Access> accesses_;  // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;       // bytes of the budget that are for others
+  std::uint64_t num_plans_ = 0;
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;
 };

@@ -115,9 +115,10 @@ PlanReport Runtime::plan_report() const {
   const Score* score = conductor_.score();
   const std::optional<Costs>& costs = conductor_.machine_costs();
   if (score == nullptr || score->plan().empty() || !costs) {
-    return {};
+    return {.num_plans = conductor_.num_plans()};
   }
-  return {.num_stages = score->plan().stages.size(),
+  return {.num_plans = conductor_.num_plans(),
+          .num_stages = score->plan().stages.size(),
           .step_ns = score->expected().step_ns,
           .stall_ns = score->expected().stall_ns,
           .fetch_bytes_per_s = costs->fetch.bytes_per_s,
