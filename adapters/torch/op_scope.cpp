@@ -3,11 +3,9 @@
 #include "cache_lock.h"
 #include "out_of_memory.h"
 #include "session_state.h"
-#include "tensor_walk.h"
 
 #include <algorithm>
 #include <unordered_set>
-#include <utility>
 
 namespace headwater::adapter {
 namespace {
@@ -77,12 +75,11 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
   }
   session_.release_finished_work();
   stream_ = session_.memory().current_stream();
-  const StreamRef stream = stream_;
   const CacheLock lock(cache_);
   for (const TensorUse& use : tensors) {
     for_each_storage(*use.tensor, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      find_storage(storage, adoption, use.access, stream);
+      find_storage(storage, adoption, use.access, stream_);
     });
   }
   const auto absent = [](const Use& use) { return !on_device(use.tensor->residency); };
@@ -93,13 +90,17 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     uses_.clear();
     return false;
   }
-  note_begin(key, stream);  // before its tensors are pinned: some may be copied from now on
-  reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream);
+  note_begin(key, stream_);  // before its tensors are pinned: some may be copied from now on
+  try {
+    reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream_);
+  } catch (const OutOfMemory& error) {  // one of them was sent away just now
+    throw_out_of_memory.load()(error);
+  }
   mark_pinned();
   box_ = box;
   if (played_) {
     // What was moved ahead just now may have taken the room that was found.
-    cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream);
+    cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream_);
     session_.runtime().conductor().start_clock(*played_);
   }
   return true;
@@ -118,15 +119,14 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
 }
 
 void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
-  const StreamRef stream = stream_;
   const CacheLock lock(cache_);
   for (const at::Tensor* result : results) {
-    for_each_storage(*result, [&](c10::StorageImpl& storage, Adoption adoption) {
+    for_each_storage(*result, [this](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
-      adopt_result(storage, adoption, stream);
+      adopt_result(storage, adoption, stream_);
     });
   }
-  unpin_and_settle(stream);
+  unpin_and_settle(stream_);
 }
 
 void OpScope::unpin_and_settle(StreamRef stream) {
@@ -241,11 +241,10 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
 std::size_t OpScope::pinned_bytes() {
   if (!pinned_bytes_) {
     std::unordered_set<const Tensor*> seen;
-    std::size_t bytes = 0;
+    pinned_bytes_ = 0;
     for (const Use& use : uses_) {
-      bytes += seen.insert(use.tensor).second ? use.tensor->bytes : 0;
+      *pinned_bytes_ += seen.insert(use.tensor).second ? use.tensor->bytes : 0;
     }
-    pinned_bytes_ = bytes;
   }
   return *pinned_bytes_;
 }

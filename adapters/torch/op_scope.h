@@ -87,7 +87,7 @@ class OpScope {
   OpScope* const outer_;
   Arguments arguments_;
   std::optional<c10::function_ref<torch::jit::Stack()>> box_;  // makes them when there are none
-  StreamRef stream_ = kDefaultStream;  // set by acquire_resident()
+  StreamRef stream_ = kDefaultStream;                          // set by acquire_resident()
   c10::SmallVector<Use, 16> uses_;
   bool pinned_ = false;
   Reservation reserved_;

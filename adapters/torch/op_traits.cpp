@@ -151,7 +151,8 @@ bool needs_no_management(const c10::OperatorHandle& op) {
 Workspace workspace_of(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   const bool cell = contains(name, "_thnn_fused");  // one kernel, works in its results
-  if (!cell && (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm"))) {
+  if (!cell &&
+      (contains(name, "convolution") || contains(name, "_rnn") || contains(name, "lstm"))) {
     return Workspace::kUnknown;
   }
   constexpr std::array<std::string_view, 7> kProducts{"aten::mm",

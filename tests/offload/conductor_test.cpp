@@ -46,7 +46,8 @@ class Training {
   void begin_operators_late() { begin_late_ = true; }
 
   /// Runs forward through `depth` layers, backward, and the update.
-  void step(std::size_t depth, const std::function<void()>& after_forward = [] {}) {
+  void step(
+      std::size_t depth, const std::function<void()>& after_forward = [] {}) {
     std::vector<Content> activations;
     for (std::size_t i = 0; i < depth; ++i) {
       std::vector<Content> read{parameters_[i]};

@@ -48,7 +48,8 @@ TEST_F(MovesTest, NothingMovesWhereEverythingFits) {
 }
 
 TEST_F(MovesTest, TheFarthestNextUseLeavesAndNoMoreThanNeeded) {
-  const StepMoves moves = choose_moves(liveness_, stages({1, 2, 3, 4, 5, 6}), costs_, 200, Waiting::kAllowed);
+  const StepMoves moves =
+      choose_moves(liveness_, stages({1, 2, 3, 4, 5, 6}), costs_, 200, Waiting::kAllowed);
   EXPECT_THAT(moves.stages[1].offload, ElementsAre(Departure{0, 0}));
   EXPECT_THAT(moves.stages[5].fetch, ElementsAre(0));
   for (const std::size_t quiet : {0U, 2U, 3U, 4U, 5U}) {
@@ -57,7 +58,8 @@ TEST_F(MovesTest, TheFarthestNextUseLeavesAndNoMoreThanNeeded) {
 }
 
 TEST_F(MovesTest, AStageThatCannotFitIsAFaultOfTheCaller) {
-  EXPECT_THROW(choose_moves(liveness_, stages({3, 6}), costs_, 200, Waiting::kAllowed), InternalError);
+  EXPECT_THROW(choose_moves(liveness_, stages({3, 6}), costs_, 200, Waiting::kAllowed),
+               InternalError);
 }
 
 /// Two weights (0, 1) of 100 bytes, each read and written in turn.

@@ -21,9 +21,8 @@ RigOptions rig_options(const SimNetwork& network, std::size_t budget) {
 
 Conductor::Measure link_of(const SimNetwork& network) {
   const Link link{.bytes_per_s = network.link_bytes_per_s, .latency_ns = 0};
-  return [link](std::size_t, StreamRef) {
-    return Costs{.op_ns = {}, .fetch = link, .offload = link};
-  };
+  return
+      [link](std::size_t, StreamRef) { return Costs{.op_ns = {}, .fetch = link, .offload = link}; };
 }
 
 std::vector<SimLayer> repeat(const SimLayer& layer, std::size_t times) {
@@ -70,10 +69,11 @@ SimNetwork sim_gpt() {
 
 SimNetwork sim_resnet() {
   SimNetwork network{.link_bytes_per_s = 54e6, .update_bytes_per_s = 1.2e8};
-  append(network.layers, {{.activations = {400_KiB, 400_KiB, 200_KiB},
-                           .forward_ns = 1'500'000,
-                           .backward_ns = 2'200'000,
-                           .statistic_bytes = 8}});
+  append(network.layers,
+         {{.activations = {400_KiB, 400_KiB, 200_KiB},
+           .forward_ns = 1'500'000,
+           .backward_ns = 2'200'000,
+           .statistic_bytes = 8}});
   append(network.layers, repeat(bottleneck(98_KiB), 3));
   append(network.layers, repeat(bottleneck(49_KiB), 4));
   append(network.layers, repeat(bottleneck(25_KiB), 6));

@@ -92,10 +92,10 @@ class Conductor final : public TensorWatcher {
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way
   std::unordered_map<TensorId, Tensor*> tensors_;
-  std::deque<Ordinal> to_fetch_;         // due, but there was no room yet
-  std::vector<Ordinal> to_write_back_;   // due, but somebody used them
-  std::vector<Access> accesses_;  // of the operator at hand, kept for their room
-  std::size_t reserve_ = 0;       // bytes of the budget that are for others
+  std::deque<Ordinal> to_fetch_;        // due, but there was no room yet
+  std::vector<Ordinal> to_write_back_;  // due, but somebody used them
+  std::vector<Access> accesses_;        // of the operator at hand, kept for their room
+  std::size_t reserve_ = 0;             // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;

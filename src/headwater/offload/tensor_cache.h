@@ -89,7 +89,8 @@ class TensorCache final : public PinKeeper {
   /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   /// Offloads one tensor once somebody needs the room: before any other, and of several the one
-  /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that back.
+  /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that
+  /// back.
   void offload_when_needed(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Of the tensors that wait for that; exact with the mutex held.
   std::size_t leaving_bytes() const { return leaving_bytes_.load(std::memory_order_relaxed); }

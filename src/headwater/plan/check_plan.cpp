@@ -177,7 +177,7 @@ class Rehearsal {
   std::set<Ordinal> usable_;
   std::set<Ordinal> arriving_;
   std::multimap<Position, Ordinal> starting_;  // fetches that have not begun
-  std::map<Ordinal, Position> dirty_;  // by the last write; kNever: before the step
+  std::map<Ordinal, Position> dirty_;          // by the last write; kNever: before the step
   std::optional<PlanFault> fault_;
   std::size_t bytes_ = 0;
   Position position_ = 0;

@@ -46,7 +46,7 @@ class LeavingOrder {
   const Costs* costs_;
   Waiting waiting_;
   std::vector<std::uint64_t> begin_ns_;  // of each operator, and of the end
-  std::size_t least_bytes_ = 0;  // that are not small
+  std::size_t least_bytes_ = 0;          // that are not small
   std::map<std::pair<Ordinal, Position>, std::int64_t> leavers_;
 };
 

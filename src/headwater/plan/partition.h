@@ -46,7 +46,7 @@ struct Misfit {
 /// purpose: the cost of a partition does not see that what leaves early makes room early.
 struct PartitionLimits {
   Position max_grains = 2048;        // more operators are first joined into grains
-  Position max_length = 4;          // of a stage, in grains
+  Position max_length = 4;           // of a stage, in grains
   std::size_t grains_a_budget = 32;  // a grain of several operators is smaller than budget / this
 
   bool operator==(const PartitionLimits&) const = default;

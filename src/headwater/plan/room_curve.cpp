@@ -68,8 +68,8 @@ void RoomCurve::add(std::size_t node, Range range, Range wanted, std::size_t byt
   const Position middle = range.begin + (range.end - range.begin) / 2;
   add(2 * node, {range.begin, middle}, wanted, bytes);
   add(2 * node + 1, {middle, range.end}, wanted, bytes);
-  nodes_[node].highest = nodes_[node].added + std::max(nodes_[2 * node].highest,
-                                                       nodes_[2 * node + 1].highest);
+  nodes_[node].highest =
+      nodes_[node].added + std::max(nodes_[2 * node].highest, nodes_[2 * node + 1].highest);
 }
 
 std::optional<Position> RoomCurve::find_last(

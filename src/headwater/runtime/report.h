@@ -7,8 +7,8 @@
 
 namespace headwater {
 
-/// The moves planned for steps like the last ones. All but the number of plans are zero while nothing
-/// is planned.
+/// The moves planned for steps like the last ones. All but the number of plans are zero while
+/// nothing is planned.
 struct PlanReport {
   std::uint64_t num_plans = 0;  // made so far
   std::size_t num_stages = 0;
