@@ -165,8 +165,9 @@ void CacheRig::let_copies_end() {
 }
 
 void CacheRig::set_budget(std::size_t bytes) {
+  const MutexLock lock(cache.mutex());
   budget.set_limit(bytes);
-  settle();
+  cache.settle(0, kDefaultStream);
 }
 
 std::optional<Shortage> CacheRig::shortage_of(const std::vector<Use>& uses,

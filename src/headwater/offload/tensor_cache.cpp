@@ -342,7 +342,7 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
   if (!let_leave(bytes, stream)) {
     // Many small tensors make little room: they go when nothing larger does.
     constexpr std::size_t kSmallParts = 256;
-    const std::size_t missing = budget_.used() + bytes - budget_.limit();
+    const std::size_t missing = beyond(budget_.used() + bytes, budget_.limit());
     offload_oldest(bytes, missing / kSmallParts, stream);
     offload_oldest(bytes, 0, stream);
   }
