@@ -31,9 +31,26 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
     return true;
   }
   known_ = session_.working_sets().find(key());
-  // What is leaving makes room for it before it runs.
-  const std::size_t leaving = std::min(used, session_.cache().leaving_bytes());
-  return known_ && used - leaving + known_->total <= budget.limit();
+  return known_ && still_fit();
+}
+
+bool OpNeeds::still_fit() const {
+  const Budget& budget = session_.runtime().budget();
+  if (traits_.path == OpPath::kList) {  // its parts may have been found just now, and be too much
+    return budget.used() <= budget.limit();
+  }
+  return !known_ || session_.cache().has_room(known_->total + session_.unseen_bytes());
+}
+
+bool OpNeeds::make_room(StreamRef stream) {
+  if (!known_) {
+    return true;
+  }
+  session_.cache().mutex().assume_held();
+  const std::size_t room = known_->total + session_.unseen_bytes();
+  session_.cache().settle(room, stream);
+  const Budget& budget = session_.runtime().budget();
+  return budget.used() + room <= budget.limit();
 }
 
 Request OpNeeds::predict(Arguments arguments) {
@@ -84,10 +101,6 @@ bool OpNeeds::end() {
   known_->total = after->so_far - before_->so_far;
   session_.working_sets().learn(*key_, traits_, *known_);
   return true;
-}
-
-std::size_t OpNeeds::new_bytes() const {
-  return known_ ? known_->total : 0;
 }
 
 std::size_t OpNeeds::workspace_bytes() const {

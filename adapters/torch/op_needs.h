@@ -28,6 +28,10 @@ class OpNeeds final {
 
   /// Whether the new bytes fit beside everything that is on the device.
   bool fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
+  /// The same once its tensors are known, with the cache's mutex held.
+  bool still_fit() const;
+  /// Makes the room that was counted on. False when there is none after all.
+  bool make_room(StreamRef stream);
   /// The room to make.
   Request predict(Arguments arguments);
   /// The operator runs from here, if its tensors are there.
@@ -35,8 +39,6 @@ class OpNeeds final {
   /// It has run. True when it was measured.
   bool end();
 
-  /// All it allocates, where known.
-  std::size_t new_bytes() const;
   /// Beside its results, where known.
   std::size_t workspace_bytes() const;
 

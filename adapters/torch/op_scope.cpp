@@ -83,24 +83,22 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     });
   }
   const auto absent = [](const Use& use) { return !on_device(use.tensor->residency); };
-  const Budget& budget = session_.runtime().budget();
-  // What lists are made of may have been found just now, and be more than fits.
-  const bool too_long = traits_.path == OpPath::kList && budget.used() > budget.limit();
-  if (too_long || std::any_of(uses_.begin(), uses_.end(), absent)) {
-    uses_.clear();
+  if (std::any_of(uses_.begin(), uses_.end(), absent) || !needs_.still_fit()) {
     return false;
   }
   note_begin(key, stream_);  // before its tensors are pinned: some may be copied from now on
   try {
     reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream_);
-  } catch (const OutOfMemory& error) {  // one of them was sent away just now
-    throw_out_of_memory.load()(error);
+  } catch (const OutOfMemory&) {  // one of them was sent away just now
+    return false;
   }
   mark_pinned();
   box_ = box;
+  if (!needs_.make_room(stream_)) {
+    unpin();
+    return false;
+  }
   if (played_) {
-    // What was moved ahead just now may have taken the room that was found.
-    cache_.settle(needs_.new_bytes() + session_.unseen_bytes(), stream_);
     session_.runtime().conductor().start_clock(*played_);
   }
   return true;
@@ -217,6 +215,7 @@ void OpScope::find_storage(c10::StorageImpl& storage,
     }
   }
   if (tensor != nullptr) {
+    cache_.keep(*tensor);
     uses_.push_back({tensor, access});
   }
 }

@@ -192,7 +192,7 @@ TEST(ConductorTest, AFetchThatFindsNoRoomStartsWhenThereIs) {
   Reservation others = training.rig.budget.reserve_beyond(3_KiB);
   training.step(16, [&others] { others.release(); });
   const Statistics step = training.rig.statistics() - before;
-  EXPECT_GE(step.num_fetches_ahead * 10, undisturbed.num_fetches_ahead * 8);
+  EXPECT_GE(step.num_fetches_ahead, undisturbed.num_fetches_ahead);
 }
 
 TEST(ConductorTest, ATensorInUseIsWrittenBackOnceItIsNot) {

@@ -181,6 +181,47 @@ TEST_F(MovesAheadTest, AUseOrAFetchTakesLeavingBack) {
   EXPECT_TRUE(on_device(wanted.residency));
 }
 
+TEST_F(MovesAheadTest, WhatHasItsCopyGoesBeforeWhatIsStillBeingCopied) {
+  Tensor& copied = make_absent(1_KiB, 1);
+  Tensor& copying = rig_.make(1_KiB, 2);
+  rig_.start_write_back(copying);
+  rig_.read(copied);
+  rig_.offload_when_needed(copying);
+  rig_.offload_when_needed(copied);
+  rig_.make(3_KiB, 3);
+  EXPECT_EQ(copied.residency, Residency::kHost);
+  EXPECT_EQ(copying.residency, Residency::kWritingBack);
+}
+
+TEST_F(MovesAheadTest, AFetchThatWouldNotFitSendsNobodyAway) {
+  Tensor& tensor = make_absent(3_KiB, 1);
+  Tensor& leaving = rig_.make(1_KiB, 2);
+  rig_.make(2_KiB, 3);
+  rig_.start_write_back(leaving);
+  rig_.offload_when_needed(leaving);
+  EXPECT_THAT(rig_.calls_of([&] { EXPECT_FALSE(rig_.start_fetch(tensor)); }), IsEmpty());
+  EXPECT_EQ(leaving.residency, Residency::kWritingBack);
+}
+
+TEST_F(MovesAheadTest, WhatIsWantedSoonIsNotTheNextToGo) {
+  Tensor& wanted = rig_.make(1_KiB, 1);
+  Tensor& other = rig_.make(1_KiB, 2);
+  rig_.start_fetch(wanted);
+  rig_.make(3_KiB, 3);
+  EXPECT_TRUE(on_device(wanted.residency));
+  EXPECT_EQ(other.residency, Residency::kHost);
+}
+
+TEST_F(MovesAheadTest, ReclaimingTakesFromThoseThatLeaveFirst) {
+  Tensor& older = rig_.make(1_KiB, 1);
+  Tensor& leaving = rig_.make(1_KiB, 2);
+  rig_.start_write_back(leaving);
+  rig_.offload_when_needed(leaving);
+  EXPECT_EQ(rig_.reclaim(1), 1_KiB);
+  EXPECT_EQ(leaving.residency, Residency::kHost);
+  EXPECT_EQ(older.residency, Residency::kDevice);
+}
+
 TEST_F(MovesAheadTest, AForgottenTensorNoLongerLeaves) {
   Tensor& tensor = rig_.make(1_KiB, 1);
   rig_.start_write_back(tensor);

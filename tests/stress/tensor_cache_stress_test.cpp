@@ -97,6 +97,9 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
     Tensor& tensor = *any()->first;
     if (on_device(tensor.residency)) {
       rig_.start_write_back(tensor);
+      if (dice_.roll(2) == 0) {
+        rig_.offload_when_needed(tensor);
+      }
     } else {
       rig_.start_fetch(tensor, stream());
     }

@@ -174,10 +174,11 @@ void Conductor::start_write_backs(Position position) {
   std::erase_if(to_write_back_, [this](Ordinal ordinal) {
     cache_.mutex().assume_held();
     Tensor* tensor = find(ordinal);
-    if (tensor != nullptr && tensor->num_pins > 0) {
+    const bool held = tensor != nullptr && (tensor->num_holds > 0 || tensor->held_for_life);
+    if (tensor != nullptr && tensor->num_pins > 0 && !held) {
       return false;
     }
-    if (tensor != nullptr) {
+    if (tensor != nullptr && !held) {
       cache_.try_start_write_back(*tensor);  // or it is copied already, or the host is full
     }
     return true;
@@ -188,10 +189,11 @@ void Conductor::start_fetches(Position position, StreamRef stream) {
   const std::span<const Ordinal> due = score_->take_fetches(position);
   to_fetch_.insert(to_fetch_.end(), due.begin(), due.end());
   while (!to_fetch_.empty()) {
-    Tensor* tensor = find(to_fetch_.front());
-    const bool started = tensor == nullptr || cache_.try_start_fetch(*tensor, reserve_, stream);
-    if (!started && tensor->residency == Residency::kHost) {
-      return;  // no room yet: bytes are freed a little earlier or later from step to step
+    if (Tensor* tensor = find(to_fetch_.front())) {
+      if (tensor->residency == Residency::kHost && !cache_.has_room(tensor->bytes + reserve_)) {
+        return;  // not yet: bytes are freed a little earlier or later from step to step
+      }
+      cache_.try_start_fetch(*tensor, reserve_, stream);
     }
     to_fetch_.pop_front();
   }

@@ -64,7 +64,7 @@ Buffer TensorCache::forget(Tensor& tensor) {
   if (watcher_ != nullptr) {
     watcher_->on_forget(tensor);
   }
-  stay(tensor);
+  keep(tensor);
   mover_.let_go(tensor);
   // Whoever holds the tensor may still read the bytes: they stay until the last hold ends.
   if (tensor.num_holds == 0 || !tensor.device) {
@@ -157,6 +157,10 @@ void TensorCache::settle(std::size_t headroom, StreamRef stream) {
 
 std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
   std::size_t given_back = 0;
+  while (given_back < bytes && !leaving_.empty()) {
+    Tensor& tensor = *leaving_.begin()->second;
+    given_back += try_offload(tensor, stream) ? tensor.bytes : 0;
+  }
   for (auto it = registry_.resident().begin();
        it != registry_.resident().end() && given_back < bytes;) {
     Tensor& tensor = *it++;
@@ -179,22 +183,29 @@ void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {
   if (!copied || tensor.num_pins > 0) {
     try_offload(tensor, stream);
   } else if (!std::exchange(tensor.leaving, true)) {
-    leaving_.emplace(tensor.copy_number, &tensor);
+    leaving_.emplace(leaving_key(tensor), &tensor);
     leaving_bytes_ += tensor.bytes;
   }
 }
 
-void TensorCache::stay(Tensor& tensor) {
+void TensorCache::keep(Tensor& tensor) {
   if (std::exchange(tensor.leaving, false)) {
-    leaving_.erase(tensor.copy_number);
+    leaving_.erase(leaving_key(tensor));
     leaving_bytes_ -= tensor.bytes;
   }
 }
 
 bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream) {
-  stay(tensor);
-  return tensor.residency == Residency::kHost && let_leave(tensor.bytes + headroom, stream) &&
-         mover_.try_start_fetch(tensor, stream);
+  keep(tensor);
+  if (on_device(tensor.residency)) {
+    registry_.touch(tensor);  // it is wanted soon
+  }
+  return tensor.residency == Residency::kHost && has_room(tensor.bytes + headroom) &&
+         let_leave(tensor.bytes + headroom, stream) && mover_.try_start_fetch(tensor, stream);
+}
+
+bool TensorCache::has_room(std::size_t bytes) const {
+  return beyond(budget_.used(), leaving_bytes()) + bytes <= budget_.limit();
 }
 
 std::size_t TensorCache::abandon_fetches() {
@@ -231,8 +242,8 @@ void TensorCache::check_invariants() const {
   }
   HEADWATER_CHECK_EQ(pinned, pinned_bytes_);
   std::size_t leaving = 0;
-  for (const auto& [number, tensor] : leaving_) {
-    HEADWATER_CHECK(tensor->leaving && tensor->copy_number == number);
+  for (const auto& [key, tensor] : leaving_) {
+    HEADWATER_CHECK(tensor->leaving && leaving_key(*tensor) == key);
     HEADWATER_CHECK(on_device(tensor->residency));
     leaving += tensor->bytes;
   }
@@ -258,7 +269,7 @@ TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef
       (arriving ? demand.arriving_bytes : demand.absent_bytes) += tensor.bytes;
       continue;
     }
-    stay(tensor);
+    keep(tensor);
     registry_.touch(tensor);
     if (tensor.stream != stream || tensor.home != stream) {
       mover_.follow(tensor, stream);
@@ -363,7 +374,7 @@ void TensorCache::offload_oldest(std::size_t bytes, std::size_t least, StreamRef
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
-  stay(tensor);
+  keep(tensor);
   if (tensor.num_pins > 0 || !on_device(tensor.residency)) {
     return false;
   }

@@ -19,6 +19,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace headwater {
@@ -92,8 +93,12 @@ class TensorCache final : public PinKeeper {
   /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that
   /// back.
   void offload_when_needed(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Takes that back.
+  void keep(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   /// Of the tensors that wait for that; exact with the mutex held.
   std::size_t leaving_bytes() const { return leaving_bytes_.load(std::memory_order_relaxed); }
+  /// Whether so many bytes fit once those tensors are gone.
+  bool has_room(std::size_t bytes) const;
   /// Begins to fetch a tensor for work on `stream`, into room that is free with `headroom` bytes to
   /// spare or that others are leaving. False when it is there already or there is no room.
   bool try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream)
@@ -129,6 +134,14 @@ class TensorCache final : public PinKeeper {
   void check_invariants() const HEADWATER_REQUIRES(mutex_);
 
  private:
+  /// Whether its copy is still being made, and the number of the copy. Constant while it is
+  /// leaving.
+  using LeavingKey = std::pair<bool, std::uint64_t>;
+
+  static LeavingKey leaving_key(const Tensor& tensor) {
+    return {tensor.residency == Residency::kWritingBack, tensor.copy_number};
+  }
+
   /// Sizes of the tensors of one request, each counted once.
   struct Demand {
     std::size_t bytes = 0;
@@ -152,7 +165,6 @@ class TensorCache final : public PinKeeper {
       HEADWATER_REQUIRES(mutex_);
   /// The same by nothing but tensors that are leaving.
   bool let_leave(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  void stay(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
@@ -173,8 +185,8 @@ class TensorCache final : public PinKeeper {
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
   TensorWatcher* watcher_ HEADWATER_GUARDED_BY(mutex_) = nullptr;
-  std::map<std::uint64_t, Tensor*> leaving_ HEADWATER_GUARDED_BY(mutex_);  // by number of the copy
-  std::atomic<std::size_t> leaving_bytes_{0};                              // written under mutex_
+  std::map<LeavingKey, Tensor*> leaving_ HEADWATER_GUARDED_BY(mutex_);  // in the order they go
+  std::atomic<std::size_t> leaving_bytes_{0};                           // written under mutex_
 };
 
 }  // namespace headwater

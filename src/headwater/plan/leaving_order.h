@@ -24,7 +24,8 @@ struct LeavingRank {
   Group group = Group::kOthers;
   std::int64_t within = 0;
 
-  auto operator<=>(const LeavingRank&) const = default;
+  // The check takes the zero that orders are compared with for a null pointer.
+  auto operator<=>(const LeavingRank&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Ranks the tensors of a step. A value.

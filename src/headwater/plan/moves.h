@@ -35,7 +35,7 @@ struct Departure {
 
 struct StageMoves {
   std::vector<Ordinal> fetch;      // there when the stage begins, in order of first use
-  std::vector<Departure> offload;  // leave when the stage has ended, farthest next use first
+  std::vector<Departure> offload;  // leave when the stage has ended, in this order
   std::size_t peak_bytes = 0;      // while the stage runs, with what arrives meanwhile
 
   bool operator==(const StageMoves&) const = default;
@@ -43,7 +43,8 @@ struct StageMoves {
 
 /// Whether a tensor that compute would have to wait for leaves all the same.
 enum class Waiting : unsigned char {
-  kAllowed,  // by farthest next use alone: fewest bytes, best where the link is the bottleneck
+  kAllowed,  // whoever is used farthest from now: fewest bytes, best where the link is the
+             // bottleneck
   kAvoided,  // only if there is no other: best where there is time to spare on the link
 };
 
@@ -56,8 +57,9 @@ struct StepMoves {
 };
 
 /// Chooses what leaves by farthest next use, across the end of the step, and no more of it than the
-/// next stage needs. Lasting tensors are where they were when the step ends, so that the moves can
-/// be repeated. REQUIRES: every stage fits with what arrives while it runs.
+/// next stage needs; in what order, LeavingOrder says. Lasting tensors are where they were when the
+/// step ends, so that the moves can be repeated. REQUIRES: every stage fits with what arrives while
+/// it runs.
 StepMoves choose_moves(const Liveness& liveness,
                        std::span<const StageSpan> stages,
                        const Costs& costs,

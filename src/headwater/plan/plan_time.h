@@ -19,8 +19,9 @@ struct PlanTime {
 };
 
 /// Carries the plan out with one queue for compute and one for each direction of the link. A fetch
-/// begins with the stage it may start with, a write-back when its operator has run; a stage waits
-/// for its fetches and for the copies of what leaves before it.
+/// begins with the operator it may start before, a write-back when its operator has run; a stage
+/// waits for its fetches and for the copies of what leaves before it. Steps go on: copies of the
+/// one before are still being made.
 PlanTime estimate_time(const Liveness& liveness, const StagePlan& plan, const Costs& costs);
 
 }  // namespace headwater

@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace headwater {
+namespace {
+
+// So many candidates are looked at for one that nobody waits for; on a slow link there may be none.
+constexpr std::size_t kMostExposed = 32;
+
+}  // namespace
 
 Residents::Residents(const Liveness& liveness,
                      std::span<const Ordinal> start,
@@ -63,7 +69,8 @@ std::optional<Departure> Residents::try_offload(Position now, Position limit) {
   std::vector<Candidate> passed_over;
   std::optional<Ordinal> chosen;
   std::optional<Ordinal> exposed;  // would do, but compute waits for its copy
-  while (!chosen && !candidates_.empty()) {
+  std::size_t num_exposed = 0;
+  while (!chosen && num_exposed < kMostExposed && !candidates_.empty()) {
     const Candidate first = candidates_.top();
     candidates_.pop();
     if (!up_to_date(first)) {
@@ -75,8 +82,9 @@ std::optional<Departure> Residents::try_offload(Position now, Position limit) {
     }
     if (order_.may_leave({first.tensor, states_[first.tensor].written}, now)) {
       chosen = first.tensor;
-    } else if (!exposed) {
-      exposed = first.tensor;
+    } else {
+      exposed = exposed ? exposed : first.tensor;
+      ++num_exposed;
     }
   }
   for (const Candidate& candidate : passed_over) {

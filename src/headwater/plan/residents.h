@@ -46,7 +46,8 @@ class Residents {
     Ordinal tensor = 0;
     Position next_use = kNever;
 
-    auto operator<=>(const Candidate&) const = default;
+    // The check takes the zero that orders are compared with for a null pointer.
+    auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   void add(Ordinal tensor);

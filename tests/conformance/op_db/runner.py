@@ -175,7 +175,9 @@ class Runner:
         assert task is not None
         worker.process.kill()
         worker.process.join()
-        if started.index == WHOLE_GROUP and len(self._workers) > 1:
+        shares_a_gpu = self._options.device != "cpu" and len(self._workers) > 1
+        if started.index == WHOLE_GROUP and shares_a_gpu:
+            print(f"op_db: {task.group.id} again alone, after: {text[:200]}", file=sys.stderr)
             self._alone.append(replace(task, answered=frozenset()))
             self.results = [result for result in self.results if result.group != task.group]
             self._restart(worker)
