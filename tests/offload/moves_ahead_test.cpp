@@ -33,6 +33,12 @@ class MovesAheadTest : public testing::Test {
     return tensor;
   }
 
+  /// Its device bytes go when somebody needs the room.
+  void copy_and_leave(Tensor& tensor) {
+    rig_.start_write_back(tensor);
+    rig_.offload_when_needed(tensor);
+  }
+
   CacheRig rig_{{.budget = 4_KiB}};
 };
 
@@ -149,8 +155,7 @@ TEST_F(MovesAheadTest, OfThoseThatLeaveTheOneCopiedFirstGoesFirstAndNoMoreThanNe
   Tensor& first = rig_.make(1_KiB, 2);
   Tensor& second = rig_.make(1_KiB, 3);
   rig_.start_write_back(first);
-  rig_.start_write_back(second);
-  rig_.offload_when_needed(second);
+  copy_and_leave(second);
   rig_.offload_when_needed(first);
   rig_.make(2_KiB, 4);
   EXPECT_EQ(first.residency, Residency::kHost);
@@ -169,8 +174,7 @@ TEST_F(MovesAheadTest, AUseOrAFetchTakesLeavingBack) {
   Tensor& wanted = rig_.make(1_KiB, 2);
   Tensor& other = rig_.make(1_KiB, 3);
   for (Tensor* tensor : {&used, &wanted, &other}) {
-    rig_.start_write_back(*tensor);
-    rig_.offload_when_needed(*tensor);
+    copy_and_leave(*tensor);
   }
   rig_.read(used);
   EXPECT_FALSE(rig_.start_fetch(wanted));  // it is there
@@ -197,8 +201,7 @@ TEST_F(MovesAheadTest, AFetchThatWouldNotFitSendsNobodyAway) {
   Tensor& tensor = make_absent(3_KiB, 1);
   Tensor& leaving = rig_.make(1_KiB, 2);
   rig_.make(2_KiB, 3);
-  rig_.start_write_back(leaving);
-  rig_.offload_when_needed(leaving);
+  copy_and_leave(leaving);
   EXPECT_THAT(rig_.calls_of([&] { EXPECT_FALSE(rig_.start_fetch(tensor)); }), IsEmpty());
   EXPECT_EQ(leaving.residency, Residency::kWritingBack);
 }
@@ -215,8 +218,7 @@ TEST_F(MovesAheadTest, WhatIsWantedSoonIsNotTheNextToGo) {
 TEST_F(MovesAheadTest, ReclaimingTakesFromThoseThatLeaveFirst) {
   Tensor& older = rig_.make(1_KiB, 1);
   Tensor& leaving = rig_.make(1_KiB, 2);
-  rig_.start_write_back(leaving);
-  rig_.offload_when_needed(leaving);
+  copy_and_leave(leaving);
   EXPECT_EQ(rig_.reclaim(1), 1_KiB);
   EXPECT_EQ(leaving.residency, Residency::kHost);
   EXPECT_EQ(older.residency, Residency::kDevice);
@@ -224,8 +226,7 @@ TEST_F(MovesAheadTest, ReclaimingTakesFromThoseThatLeaveFirst) {
 
 TEST_F(MovesAheadTest, AForgottenTensorNoLongerLeaves) {
   Tensor& tensor = rig_.make(1_KiB, 1);
-  rig_.start_write_back(tensor);
-  rig_.offload_when_needed(tensor);
+  copy_and_leave(tensor);
   rig_.forget(tensor);
   rig_.check();
   rig_.make(4_KiB, 2);
@@ -234,8 +235,7 @@ TEST_F(MovesAheadTest, AForgottenTensorNoLongerLeaves) {
 TEST_F(MovesAheadTest, AFetchTakesRoomThatOthersAreLeaving) {
   Tensor& tensor = make_absent(2_KiB, 1);
   Tensor& leaving = rig_.make(3_KiB, 2);
-  rig_.start_write_back(leaving);
-  rig_.offload_when_needed(leaving);
+  copy_and_leave(leaving);
   EXPECT_TRUE(rig_.start_fetch(tensor));
   EXPECT_EQ(leaving.residency, Residency::kHost);
   EXPECT_LE(rig_.budget.used(), 4_KiB);

@@ -174,13 +174,13 @@ void Conductor::start_write_backs(Position position) {
   std::erase_if(to_write_back_, [this](Ordinal ordinal) {
     cache_.mutex().assume_held();
     Tensor* tensor = find(ordinal);
-    const bool held = tensor != nullptr && (tensor->num_holds > 0 || tensor->held_for_life);
-    if (tensor != nullptr && tensor->num_pins > 0 && !held) {
+    if (tensor == nullptr || tensor->num_holds > 0 || tensor->held_for_life) {
+      return true;
+    }
+    if (tensor->num_pins > 0) {
       return false;
     }
-    if (tensor != nullptr && !held) {
-      cache_.try_start_write_back(*tensor);  // or it is copied already, or the host is full
-    }
+    cache_.try_start_write_back(*tensor);  // or it is copied already, or the host is full
     return true;
   });
 }

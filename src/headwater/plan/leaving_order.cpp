@@ -45,12 +45,10 @@ LeavingOrder::LeavingOrder(const Liveness& liveness,
 
 void LeavingOrder::add_leaver(const Departure& departure, Position next_use) {
   const std::int64_t num_ops = liveness_->num_ops();
-  std::int64_t copied = departure.written;
-  if (departure.written == kNever) {
-    copied = -num_ops;  // long ago
-  } else if (copied >= num_ops) {
-    const Lifetime& lifetime = liveness_->lifetimes()[departure.tensor];
-    copied = (lifetime.lasting() ? std::int64_t{lifetime.last_write} : 0) - num_ops;
+  std::int64_t copied = -num_ops;  // long ago
+  if (departure.written != kNever) {
+    const bool a_step_ago = departure.written >= liveness_->num_ops();
+    copied = last_write_before(departure, *liveness_) - (a_step_ago ? num_ops : 0);
   }
   leavers_.emplace(std::pair(departure.tensor, next_use), copied);
 }

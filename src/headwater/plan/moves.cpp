@@ -180,6 +180,14 @@ void settle(Walk& walk, const Liveness& liveness) {
 
 }  // namespace
 
+Position last_write_before(const Departure& departure, const Liveness& liveness) {
+  if (departure.written < liveness.num_ops()) {
+    return departure.written;
+  }
+  const Lifetime& lifetime = liveness.lifetimes()[departure.tensor];
+  return lifetime.lasting() ? lifetime.last_write : 0;
+}
+
 StepMoves choose_moves(const Liveness& liveness,
                        std::span<const StageSpan> stages,
                        const Costs& costs,

@@ -33,6 +33,11 @@ struct Departure {
   bool operator==(const Departure&) const = default;
 };
 
+/// The operator that changes a tensor last before it leaves. A lasting one that was written in the
+/// step before is written by the same operator in this one, and copied after that for the next.
+/// REQUIRES: there is something to write back.
+Position last_write_before(const Departure& departure, const Liveness& liveness);
+
 struct StageMoves {
   std::vector<Ordinal> fetch;      // there when the stage begins, in order of first use
   std::vector<Departure> offload;  // leave when the stage has ended, in this order

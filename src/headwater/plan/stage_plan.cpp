@@ -31,16 +31,6 @@ PlannedStage planned(const StageSpan& span, const StageMoves& moves) {
   return stage;
 }
 
-// The operator that changes a tensor last before it leaves. A lasting one that was written in the
-// step before is written by the same operator in this one, and copied after that for the next.
-Position last_write_before(const Departure& departure, const Liveness& liveness) {
-  if (departure.written < liveness.num_ops()) {
-    return departure.written;
-  }
-  const Lifetime& lifetime = liveness.lifetimes()[departure.tensor];
-  return lifetime.lasting() ? lifetime.last_write : 0;
-}
-
 // Lists each tensor that leaves changed with the stage that writes it last.
 void add_write_backs(StagePlan& plan, const StepMoves& moves, const Liveness& liveness) {
   for (const StageMoves& stage : moves.stages) {
