@@ -15,6 +15,18 @@ from .samples import Group, seed_everything
 # two plain runs often agree: LAPACK's gelsy takes the pivots PyTorch leaves uninitialised as input.
 UNREPEATABLE = frozenset({("linalg.lstsq", "cpu")})
 
+
+def reads_outside(group: Group, device: str, sample: SampleInput) -> bool:
+    """Whether plain PyTorch reads beyond its tensors: what lies there decides if the process dies.
+
+    The repeatable backward of reflection padding on a GPU does, where a padding is negative
+    (pytorch/pytorch issue 193694).
+    """
+    if group.name != "nn.functional.pad.reflect" or torch.device(device).type != "cuda":
+        return False
+    return min(sample.args[0]) < 0
+
+
 # Operators that hand out memory as they find it. They run with PyTorch's own filling of
 # uninitialised memory, so that their bits mean something and can be compared.
 UNINITIALISED = frozenset(

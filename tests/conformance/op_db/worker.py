@@ -11,7 +11,14 @@ from multiprocessing.connection import Connection
 import torch
 
 from .bits import difference
-from .execute import UNREPEATABLE, Outcome, describe_inputs, execute, poison_fresh_memory
+from .execute import (
+    UNREPEATABLE,
+    Outcome,
+    describe_inputs,
+    execute,
+    poison_fresh_memory,
+    reads_outside,
+)
 from .managers import Manager, load
 from .samples import Group, generate, is_adopted, is_selected
 
@@ -120,6 +127,10 @@ def _run_plain(task: Task, send: Send) -> dict[int, Outcome]:
 
     runs = (generate(group, task.device, wanted) for _ in range(2))
     for (index, first), (_, second) in _until_it_raises(zip(*runs, strict=True), group, send):
+        if reads_outside(group, task.device, first):
+            detail = describe_inputs(first)
+            send(Result(group, index, "excluded", "plain PyTorch reads outside tensors", detail))
+            continue
         send(Started("plain", index))
         poison_fresh_memory(_POISON[0])
         outcome = execute(group, index, first)
