@@ -48,7 +48,7 @@ TEST_F(OpSamplerTest, DoesNotWaitForTheDevice) {
 
 TEST_F(OpSamplerTest, TimesTheFirstFewOfEveryKey) {
   for (Position i = 0; i < 10; ++i) {
-    run(kKey, i, 0, 50);
+    run(kKey, i, 1000, 50);
   }
   run(OpKey(8), 10, 0, 60);
   let_all_end();
@@ -57,6 +57,23 @@ TEST_F(OpSamplerTest, TimesTheFirstFewOfEveryKey) {
                           OpTime{at(1), kKey, 50},
                           OpTime{at(2), kKey, 50},
                           OpTime{at(10), OpKey(8), 60}));
+}
+
+TEST_F(OpSamplerTest, WhenTheDeviceHadCaughtUpWithTheHostMoreAreTimed) {
+  run(kKey, 0, 0, 50);  // begins before it is in the queue
+  for (Position i = 1; i < 10; ++i) {
+    run(kKey, i, 1000, 50);
+  }
+  let_all_end();
+  EXPECT_EQ(sampler_.take_finished().size(), 4U);
+}
+
+TEST_F(OpSamplerTest, ADeviceThatIsNeverBehindIsAskedSoManyTimesOnly) {
+  for (Position i = 0; i < 100; ++i) {
+    run(kKey, i, 0, 50);
+    let_all_end();
+  }
+  EXPECT_EQ(sampler_.take_finished().size(), 32U);
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ StepTrace step_of(std::initializer_list<std::pair<std::uint64_t, std::uint64_t>>
   return builder.end_step();
 }
 
-TEST(OpTimesTest, AnOperatorsOwnTimeComesFirst) {
+TEST(OpTimesTest, AnOperatorsOwnTimeServesWhereItsKeyIsUnknown) {
   OpTimes times;
   times.learn(step_of({{1, 100}}));
-  EXPECT_THAT(times.estimate(step_of({{1, 40}})), ElementsAre(40));
+  EXPECT_THAT(times.estimate(step_of({{1, 400}, {2, 40}})), ElementsAre(100, 40));
 }
 
 TEST(OpTimesTest, AnUnmeasuredOperatorHasTheTimeOfItsKey) {
@@ -41,11 +41,12 @@ TEST(OpTimesTest, NothingLearnedIsNoTime) {
   EXPECT_THAT(OpTimes().estimate(step_of({{1, kUnknownTime}})), ElementsAre(0));
 }
 
-TEST(OpTimesTest, LaterMeasurementsMoveTheMean) {
+TEST(OpTimesTest, TheShortestMeasurementIsKept) {
   OpTimes times;
-  times.learn(step_of({{1, 100}}));
   times.learn(step_of({{1, 200}}));
-  EXPECT_THAT(times.estimate(step_of({{1, kUnknownTime}})), ElementsAre(125));
+  times.learn(step_of({{1, 100}}));
+  times.learn(step_of({{1, 300}}));
+  EXPECT_THAT(times.estimate(step_of({{1, kUnknownTime}})), ElementsAre(100));
 }
 
 }  // namespace

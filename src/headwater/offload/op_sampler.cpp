@@ -8,16 +8,17 @@ Event OpSampler::begin(OpKey key, StreamRef stream) {
   if (num_samples_.size() >= kMostKeys) {
     num_samples_.clear();  // shapes that never repeat: nobody will miss their times
   }
-  std::uint32_t& samples = num_samples_[key];
-  if (samples == kSamplesOfAKey) {
+  Count& count = num_samples_[key];
+  if (count.good == kSamplesOfAKey || count.tries == kMostTries) {
     return {};
   }
-  ++samples;
+  ++count.tries;
   return device_.record_timed(stream);
 }
 
 void OpSampler::end(OpRef op, OpKey key, const Event& began, StreamRef stream) {
   if (began) {
+    num_samples_[key].good += began.done() ? 0U : 1U;
     pending_.push_back({op, key, began, device_.record_timed(stream)});
   }
 }

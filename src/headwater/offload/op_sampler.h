@@ -20,8 +20,9 @@ struct OpTime {
   bool operator==(const OpTime&) const = default;
 };
 
-/// Times the first few operators of every key by device events; waits for nothing. For one thread
-/// at a time.
+/// Times a few operators of every key by device events; waits for nothing. A device that has caught
+/// up with the host waits for the operator to be launched, which is no time of the operator's:
+/// such samples do not count, and more are taken. For one thread at a time.
 class OpSampler {
  public:
   explicit OpSampler(Device& device) : device_(device) {}
@@ -36,8 +37,13 @@ class OpSampler {
 
  private:
   static constexpr std::uint32_t kSamplesOfAKey = 3;
+  static constexpr std::uint32_t kMostTries = 32;  // the device may never be behind
   static constexpr std::size_t kMostKeys = 1 << 16;
 
+  struct Count {
+    std::uint32_t good = 0;
+    std::uint32_t tries = 0;
+  };
   struct Sample {
     OpRef op;
     OpKey key;
@@ -46,7 +52,7 @@ class OpSampler {
   };
 
   Device& device_;
-  std::unordered_map<OpKey, std::uint32_t> num_samples_;
+  std::unordered_map<OpKey, Count> num_samples_;
   std::deque<Sample> pending_;
 };
 

@@ -5,8 +5,10 @@
 #include "headwater/plan/loads.h"
 #include "headwater/plan/moves.h"
 #include "headwater/plan/plan_time.h"
+#include "headwater/plan/take_back.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headwater {
 namespace {
@@ -31,21 +33,67 @@ PlannedStage planned(const StageSpan& span, const StageMoves& moves) {
   return stage;
 }
 
-// Lists each tensor that leaves changed with the stage that writes it last.
-void add_write_backs(StagePlan& plan, const StepMoves& moves, const Liveness& liveness) {
-  for (const StageMoves& stage : moves.stages) {
-    for (const Departure& departure : stage.offload) {
-      if (departure.written == kNever) {
-        continue;
-      }
-      const auto writer = std::upper_bound(
-          plan.stages.begin(),
-          plan.stages.end(),
-          last_write_before(departure, liveness),
-          [](Position position, const PlannedStage& later) { return position < later.end; });
-      writer->write_back.push_back(departure.tensor);
+/// Lists each tensor that leaves changed with the stage that writes it last.
+class WriteBacks {
+ public:
+  WriteBacks(StagePlan& plan, const Liveness& liveness)
+      : plan_(plan), liveness_(liveness), written_(liveness.lifetimes().size(), kNever) {
+    for (const Ordinal tensor : plan.start) {
+      const Lifetime& lifetime = liveness.lifetimes()[tensor];
+      const bool frozen = lifetime.lasting() && lifetime.last_write == kNever;
+      written_[tensor] = frozen ? kNever : liveness.num_ops();
     }
   }
+
+  void add() {
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      for (const PlannedFetch& fetch : plan_.stages[i].fetch) {
+        written_[fetch.tensor] = kNever;
+      }
+      note_writes(plan_.stages[i]);
+      for (const Ordinal tensor : plan_.stages[i].offload) {
+        list({tensor, written_[tensor]});
+      }
+    }
+  }
+
+ private:
+  void note_writes(const PlannedStage& stage) {
+    for (Position position = stage.begin; position < stage.end; ++position) {
+      for (const Touch& touch : liveness_.touches(position)) {
+        if (touch.kind != AccessKind::kRead) {
+          written_[touch.tensor] = position;
+        }
+      }
+    }
+  }
+
+  void list(const Departure& departure) {
+    if (departure.written == kNever) {
+      return;
+    }
+    const auto writer = std::upper_bound(
+        plan_.stages.begin(),
+        plan_.stages.end(),
+        last_write_before(departure, liveness_),
+        [](Position position, const PlannedStage& later) { return position < later.end; });
+    writer->write_back.push_back(departure.tensor);
+  }
+
+  StagePlan& plan_;
+  const Liveness& liveness_;
+  std::vector<Position> written_;  // as in Departure
+};
+
+/// On paper; the first one where there is no difference.
+StagePlan faster_of(StagePlan first,
+                    StagePlan second,
+                    const Liveness& liveness,
+                    const Costs& costs) {
+  const auto step_ns = [&](const StagePlan& plan) {
+    return estimate_time(liveness, plan, costs).step_ns;
+  };
+  return step_ns(second) < step_ns(first) ? second : first;
 }
 
 StagePlan plan_with(const Liveness& liveness,
@@ -79,12 +127,10 @@ StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t bu
     return {};
   }
   require_fit(liveness, budget);
-  StagePlan eager = plan_with(liveness, costs, budget, Waiting::kAllowed);
-  StagePlan patient = plan_with(liveness, costs, budget, Waiting::kAvoided);
-  const auto step_ns = [&](const StagePlan& plan) {
-    return estimate_time(liveness, plan, costs).step_ns;
-  };
-  return step_ns(patient) < step_ns(eager) ? patient : eager;
+  return faster_of(plan_with(liveness, costs, budget, Waiting::kAllowed),
+                   plan_with(liveness, costs, budget, Waiting::kAvoided),
+                   liveness,
+                   costs);
 }
 
 StagePlan make_plan(const Liveness& liveness,
@@ -98,9 +144,14 @@ StagePlan make_plan(const Liveness& liveness,
   for (std::size_t i = 0; i < spans.size(); ++i) {
     plan.stages.push_back(planned(spans[i], moves.stages[i]));
   }
-  add_write_backs(plan, moves, liveness);
-  fetch_ahead(plan, liveness, budget);
-  return plan;
+  StagePlan fewer_moves = plan;
+  take_back_moves(fewer_moves, liveness, budget);
+  for (StagePlan* choice : {&plan, &fewer_moves}) {
+    WriteBacks(*choice, liveness).add();
+    fetch_ahead(*choice, liveness, budget);
+  }
+  // Who stays takes the room in which others would arrive ahead of need.
+  return faster_of(std::move(fewer_moves), std::move(plan), liveness, costs);
 }
 
 std::vector<Position> write_back_starts(const Liveness& liveness, const PlannedStage& stage) {

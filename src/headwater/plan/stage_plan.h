@@ -49,7 +49,8 @@ struct StagePlan {
 /// compute waits for copies. Throws OutOfMemory as make_partition does.
 StagePlan plan_step(const Liveness& liveness, const Costs& costs, std::size_t budget);
 
-/// The moves for given stages. Fetches start as early as there is room.
+/// The moves for given stages, all of them or without those there is room to do without, whichever
+/// is faster. Fetches start as early as there is room.
 StagePlan make_plan(const Liveness& liveness,
                     const Partition& partition,
                     const Costs& costs,

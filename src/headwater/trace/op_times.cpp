@@ -1,14 +1,8 @@
 #include "headwater/trace/op_times.h"
 
+#include <algorithm>
+
 namespace headwater {
-namespace {
-
-// Clocks and contention drift over many steps, not from one to the next.
-constexpr std::uint64_t kOldWeight = 3;
-constexpr std::uint64_t kAllWeights = 4;
-
-}  // namespace
-
 void OpTimes::add(OpKey key, std::uint64_t time_ns) {
   constexpr std::size_t kMostKeys = 1 << 16;
   if (by_key_.size() >= kMostKeys) {
@@ -16,7 +10,7 @@ void OpTimes::add(OpKey key, std::uint64_t time_ns) {
   }
   const auto [known, added] = by_key_.try_emplace(key, time_ns);
   if (!added) {
-    known->second = (known->second * kOldWeight + time_ns) / kAllWeights;
+    known->second = std::min(known->second, time_ns);
   }
 }
 
@@ -34,8 +28,8 @@ std::vector<std::uint64_t> OpTimes::estimate(const StepTrace& trace) const {
   times.reserve(trace.ops.size());
   for (const OpRecord& op : trace.ops) {
     const auto known = by_key_.find(op.start.key);
-    const std::uint64_t usual = known == by_key_.end() ? fallback : known->second;
-    times.push_back(op.time_ns == kUnknownTime ? usual : op.time_ns);
+    const std::uint64_t own = op.time_ns == kUnknownTime ? fallback : op.time_ns;
+    times.push_back(known == by_key_.end() ? own : known->second);
   }
   return times;
 }

@@ -11,11 +11,12 @@ namespace headwater {
 /// Device times by operator key, learned from the few operators that were measured.
 class OpTimes {
  public:
-  /// Takes in one measured operator; later ones weigh more.
+  /// Takes in one measured operator. The shortest time is kept: whatever disturbs a measurement
+  /// adds to it.
   void add(OpKey key, std::uint64_t time_ns);
   /// Takes in the measured operators of a step.
   void learn(const StepTrace& trace);
-  /// A time for every operator: its own, else that of its key, else the mean over all keys.
+  /// A time for every operator: that of its key, else its own, else the mean over all keys.
   std::vector<std::uint64_t> estimate(const StepTrace& trace) const;
 
   bool empty() const { return by_key_.empty(); }
