@@ -204,8 +204,9 @@ class Pieces {
 
 std::optional<std::size_t> piece_bytes(SessionState& session) {
   constexpr std::size_t kPiecesAtOnce = 3;
-  // Long enough to be copied at full rate; a longer one would only begin and end later.
-  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  // A longer one would begin and end later; shorter ones keep the host from running ahead, since an
+  // optimizer takes a dozen operators a piece.
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20;
   if (!session.runtime().conductor().watching()) {
     return std::nullopt;
   }

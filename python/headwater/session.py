@@ -223,9 +223,10 @@ def _start(options: Options) -> _Session:
 
 
 def _change_torch(device: str) -> ExitStack:
-    from headwater import compiled, escapes, optimizers, steps, threads
+    from headwater import compiled, escapes, optimizers, segments, steps, threads
 
     with ExitStack() as changes:
+        changes.callback(segments.install(device))
         changes.callback(escapes.install(device))
         changes.callback(compiled.install())
         changes.callback(threads.install())
