@@ -63,8 +63,7 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
  protected:
   using Model = std::map<Tensor*, Expected>;
 
-  explicit TensorCacheStressTest(const support::RigOptions& options = kHostBelow)
-      : rig_(options) {}
+  explicit TensorCacheStressTest(const support::RigOptions& options = kHostBelow) : rig_(options) {}
 
   void adopt() {
     const auto content = static_cast<unsigned>(dice_.roll(255));

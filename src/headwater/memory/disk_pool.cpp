@@ -95,8 +95,7 @@ DiskPool::DiskPool(disk::StoreFile& file,
 DiskPool::~DiskPool() = default;
 
 DiskBlock DiskPool::try_allocate(std::size_t bytes) {
-  const std::optional<std::size_t> offset =
-      file_.owned() ? space_.try_take(bytes) : std::nullopt;
+  const std::optional<std::size_t> offset = owned() ? space_.try_take(bytes) : std::nullopt;
   if (!offset) {
     return {};
   }
@@ -121,7 +120,7 @@ DiskTransfer DiskPool::write(DiskBlock& block, const void* source, std::size_t b
 
 DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t bytes) {
   HEADWATER_CHECK(block.pool_ == this);
-  if (!file_.owned()) {
+  if (!owned()) {
     throw_not_owned(bytes);
   }
   const std::size_t offset = block.offset();
@@ -138,7 +137,7 @@ DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t by
 }
 
 void DiskPool::give_back(std::size_t offset) noexcept {
-  if (!file_.owned()) {
+  if (!owned()) {
     return;
   }
   std::optional<std::size_t> unused_bytes;

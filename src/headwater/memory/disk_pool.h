@@ -53,6 +53,8 @@ class DiskPool {
   /// Returns space without blocks to the file system.
   void trim() { space_.trim(); }
 
+  /// False in a forked child.
+  bool owned() const { return file_.owned(); }
   const Log& log() const { return file_.log(); }
   std::size_t extent_bytes_held() const { return space_.extent_bytes_held(); }
   std::size_t block_bytes() const { return space_.taken_bytes(); }

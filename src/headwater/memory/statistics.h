@@ -19,7 +19,7 @@ struct Statistics {
   std::uint64_t num_stows = 0;
   std::uint64_t num_recalls = 0;
   std::uint64_t num_recalls_ahead = 0;  // of those, begun before anybody asked
-  std::uint64_t stall_ns = 0;               // time the caller waited for moves
+  std::uint64_t stall_ns = 0;           // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
 };

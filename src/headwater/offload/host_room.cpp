@@ -95,12 +95,8 @@ void HostRoom::settle() {
 }
 
 std::string_view HostRoom::shortage() const {
-  if (!stowage_) {
-    return "the host tiers are full: raise host_budget, or give a disk folder";
-  }
-  return stowage_->broken()
-             ? "the host tiers are full and the disk fails: raise host_budget, or give another disk"
-             : "the host tiers and the disk are full: raise host_budget or disk_budget";
+  return stowage_ ? stowage_->shortage()
+                  : "the host tiers are full: raise host_budget, or give a disk folder";
 }
 
 void HostRoom::check_invariants() const {

@@ -14,11 +14,7 @@ Mover::Mover(Parts parts)
       registry_(parts.registry),
       listener_(parts.listener),
       statistics_(parts.statistics),
-      host_({parts.device,
-             std::move(parts.pools),
-             parts.disk,
-             parts.registry,
-             parts.statistics}) {}
+      host_({parts.device, std::move(parts.pools), parts.disk, parts.registry, parts.statistics}) {}
 
 Mover::~Mover() {
   for (const StreamRef stream : copy_streams_) {

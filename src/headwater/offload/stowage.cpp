@@ -106,6 +106,17 @@ void Stowage::synchronize() noexcept {
   }
 }
 
+std::string_view Stowage::shortage() const {
+  if (!pool_.owned()) {
+    return "the host tiers are full and the disk is that of the process this one was forked from: "
+           "start processes by spawn";
+  }
+  if (broken()) {
+    return "the host tiers are full and the disk fails: raise host_budget, or give another disk";
+  }
+  return "the host tiers and the disk are full: raise host_budget or disk_budget";
+}
+
 void Stowage::end_write(Tensor& tensor) {
   try {
     tensor.disk.transfer.wait();

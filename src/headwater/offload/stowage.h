@@ -6,6 +6,7 @@
 #include "headwater/tensor/tensor.h"
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 namespace headwater {
@@ -40,6 +41,8 @@ class Stowage final {
 
   /// Whether writes have failed so often that there will be no more.
   bool broken() const { return num_failures_ >= kMostFailures; }
+  /// Why no more goes to disk and what to do, for messages.
+  std::string_view shortage() const;
   void check_invariants() const;
 
  private:

@@ -201,7 +201,8 @@ bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRe
     registry_.touch(tensor);  // it is wanted soon
   }
   return tensor.residency == Residency::kHost && mover_.try_start_recall(tensor) &&
-         has_room(tensor.bytes + headroom) && let_leave(tensor.bytes + headroom, stream) && mover_.try_start_fetch(tensor, stream);
+         has_room(tensor.bytes + headroom) && let_leave(tensor.bytes + headroom, stream) &&
+         mover_.try_start_fetch(tensor, stream);
 }
 
 bool TensorCache::has_room(std::size_t bytes) const {
@@ -413,9 +414,9 @@ void TensorCache::recall(Tensor& tensor) {
   }
   end_moves_ahead();
   if (!mover_.try_recall(tensor)) {
-    throw OutOfMemory("Out of memory: the host has no room to read a tensor back from disk, since " +
-                      std::string(mover_.host_shortage()) + ": tensor " +
-                      format_bytes(tensor.bytes));
+    throw OutOfMemory(
+        "Out of memory: the host has no room to read a tensor back from disk, since " +
+        std::string(mover_.host_shortage()) + ": tensor " + format_bytes(tensor.bytes));
   }
 }
 
