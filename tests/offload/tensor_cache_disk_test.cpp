@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace headwater {
@@ -144,6 +144,7 @@ TEST_F(TensorCacheDiskTest, WhatWasReadAheadCanBeFetchedAheadOrForgotten) {
   static_cast<void>(rig_.start_fetch(*tensors[1]));
   rig_.forget(*tensors[1]);
   while (!tensors[0]->disk.transfer.done()) {
+    std::this_thread::yield();
   }
   EXPECT_TRUE(rig_.start_fetch(*tensors[0]));
   EXPECT_EQ(tensors[0]->residency, Residency::kFetching);

@@ -131,6 +131,12 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_process_may_end_with_tensors_on_disk(tmp_path: Path) -> None:
+    done = in_a_new_process(START.replace("sys.argv[1]", repr(str(tmp_path))) + "print('end')")
+    assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (0, "end", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 FORK = """
 child = os.fork()
 if child == 0:
