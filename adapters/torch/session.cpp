@@ -65,6 +65,8 @@ Session::Session(const SessionOptions& options) {
   Options core;
   core.budget = options.budget;
   core.host_budget = options.host_budget;
+  core.disk = options.disk;
+  core.disk_budget = options.disk_budget;
   core.min_tensor_bytes = options.min_tensor_bytes;
   core.log_level = options.log_level;
   core.standby = options.standby;

@@ -18,6 +18,8 @@ def enable(
     budget: int | None,
     device: str,
     host_budget: int | None,
+    disk: str,
+    disk_budget: int | None,
     min_tensor_bytes: int,
     log_level: str,
     standby: str,

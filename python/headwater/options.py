@@ -33,13 +33,15 @@ class Options:
     An explicit argument wins over its environment variable, which wins over the default.
 
     >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
-    Options(budget='2GiB', device=None, host_budget=None, min_tensor_bytes=4096, log_level='info',
-        standby='off')
+    Options(budget='2GiB', device=None, host_budget=None, disk=None, disk_budget=None,
+        min_tensor_bytes=4096, log_level='info', standby='off')
     """
 
     budget: Budget = "auto"
     device: str | None = None  # None: the current GPU, or the CPU where there is none
     host_budget: Size | None = None  # None: most of what the machine has free
+    disk: str | os.PathLike[str] | None = None  # None: no tensor goes to disk
+    disk_budget: Size | None = None  # None: what the disk has, less a margin
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
     standby: str = "off"  # whether operators are let through while everything fits twice over
@@ -81,6 +83,8 @@ VARIABLES = {
     "budget": "HEADWATER_BUDGET",
     "device": "HEADWATER_DEVICE",
     "host_budget": "HEADWATER_HOST_BUDGET",
+    "disk": "HEADWATER_DISK",
+    "disk_budget": "HEADWATER_DISK_BUDGET",
     "min_tensor_bytes": "HEADWATER_MIN_TENSOR_BYTES",
     "log_level": "HEADWATER_LOG",
     "standby": "HEADWATER_STANDBY",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ def enable(
     device: str | torch.device | None = None,
     host_budget: Size | None = None,
     *,
+    disk: str | os.PathLike[str] | None = None,
+    disk_budget: Size | None = None,
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
     standby: str | None = None,
@@ -52,12 +55,13 @@ def enable(
     ``budget``: bytes, ``"10GiB"``, a fraction of the device such as ``0.5``, ``"auto"`` (the
     default: 90 % of what is free) or ``"minimum"`` (only what the running operator needs).
     ``device``: the current GPU, or the CPU where there is none. ``host_budget``: most host memory
-    for offloaded tensors, on a GPU 90 % of what is free unless told. ``min_tensor_bytes``: smaller
-    tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off.
+    for offloaded tensors, on a GPU 90 % of what is free unless told. ``disk``: a folder for what
+    does not fit there, none unless told; ``disk_budget``: most bytes there. ``min_tensor_bytes``:
+    smaller tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off.
     ``standby``: "on" lets operators through unmanaged while everything fits twice over; an
     experiment, off by default. Each has an environment variable: HEADWATER_BUDGET,
-    HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG,
-    HEADWATER_STANDBY.
+    HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_DISK, HEADWATER_DISK_BUDGET,
+    HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY.
     HEADWATER_DISABLE=1 makes this and every other call do nothing.
 
     Raises ValueError on unusable options and RuntimeError if already enabled.
@@ -78,6 +82,8 @@ def enable(
                 "budget": budget,
                 "device": device,
                 "host_budget": host_budget,
+                "disk": disk,
+                "disk_budget": disk_budget,
                 "min_tensor_bytes": min_tensor_bytes,
                 "log_level": log_level,
                 "standby": standby,
@@ -110,6 +116,8 @@ def budget(
     device: str | torch.device | None = None,
     host_budget: Size | None = None,
     *,
+    disk: str | os.PathLike[str] | None = None,
+    disk_budget: Size | None = None,
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
     standby: str | None = None,
@@ -126,6 +134,8 @@ def budget(
         budget,
         device,
         host_budget,
+        disk=disk,
+        disk_budget=disk_budget,
         min_tensor_bytes=min_tensor_bytes,
         log_level=log_level,
         standby=standby,
@@ -210,11 +220,17 @@ def _start(options: Options) -> _Session:
         host = default_host_budget(device)
     else:
         host = parse_size(options.host_budget, options.name("host_budget"))
+    disk = "" if options.disk is None else os.fspath(options.disk)
+    disk_bytes = None
+    if options.disk_budget is not None:
+        disk_bytes = parse_size(options.disk_budget, options.name("disk_budget"))
     floor = parse_size(options.min_tensor_bytes, options.name("min_tensor_bytes"))
     budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))
     extension = _extension()
     extension.set_out_of_memory_type(OutOfMemory)
-    extension.enable(budget_bytes, device, host, floor, options.log_level, options.standby)
+    extension.enable(
+        budget_bytes, device, host, disk, disk_bytes, floor, options.log_level, options.standby
+    )
     try:
         return _Session(device, _change_torch(device))
     except BaseException:

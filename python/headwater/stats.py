@@ -20,8 +20,11 @@ class Stats:
     pinned_bytes: int = 0  # bytes that may not leave the device now
     unmanaged_bytes: int = 0  # device bytes seen in operators but left alone
     host_bytes: int = 0  # host memory that holds offloaded tensors
+    disk_bytes: int = 0  # disk space that holds tensors the host had no room for
     bytes_offloaded: int = 0  # copied from the device
     bytes_fetched: int = 0  # copied back to it
+    bytes_stowed: int = 0  # written to disk
+    bytes_recalled: int = 0  # read back from it
     stall_seconds: float = 0.0  # time operators waited for moves
     num_ops: int = 0
     num_tensors: int = 0
@@ -31,6 +34,9 @@ class Stats:
     num_offloads_ahead: int = 0  # of those, begun before room was short
     num_fetches_ahead: int = 0  # of the fetches, begun before an operator asked
     num_fetches_abandoned: int = 0  # of those, never used
+    num_stows: int = 0  # tensors written to disk
+    num_recalls: int = 0  # tensors read back from it
+    num_recalls_ahead: int = 0  # of those, begun before an operator asked
     num_plans: int = 0  # made so far; a step that repeats itself needs one
     num_stages: int = 0  # of the plan that is followed now; 0 when there is none
     planned_step_seconds: float = 0.0  # what a step takes by that plan

@@ -97,9 +97,15 @@ py::dict stats() {
   d["managed_bytes"] = s.managed_bytes;
   d["pinned_bytes"] = s.pinned_bytes;
   d["host_bytes"] = s.host_bytes;
+  d["disk_bytes"] = s.disk_bytes;
   d["unmanaged_bytes"] = s.unmanaged_bytes;
   d["bytes_offloaded"] = s.moves.bytes_offloaded;
   d["bytes_fetched"] = s.moves.bytes_fetched;
+  d["bytes_stowed"] = s.moves.bytes_stowed;
+  d["bytes_recalled"] = s.moves.bytes_recalled;
+  d["num_stows"] = s.moves.num_stows;
+  d["num_recalls"] = s.moves.num_recalls;
+  d["num_recalls_ahead"] = s.moves.num_recalls_ahead;
   d["num_offloads"] = s.moves.num_offloads;
   d["num_fetches"] = s.moves.num_fetches;
   d["num_offloads_ahead"] = s.moves.num_offloads_ahead;
@@ -123,6 +129,8 @@ py::dict stats() {
 void enable(std::optional<std::size_t> budget,
             const std::string& device,
             std::optional<std::size_t> host_budget,
+            const std::string& disk,
+            std::optional<std::size_t> disk_budget,
             std::size_t min_tensor_bytes,
             const std::string& log_level,
             const std::string& standby) {
@@ -133,6 +141,8 @@ void enable(std::optional<std::size_t> budget,
   options.budget = budget.value_or(Options::kMinimum);
   options.device = device;
   options.host_budget = host_budget.value_or(Options::kUnlimited);
+  options.disk = disk;
+  options.disk_budget = disk_budget.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
   options.log_level = parse_log_level(log_level);
   options.standby = parse_standby_policy(standby);
@@ -199,6 +209,8 @@ void bind_session(py::module_& m) {
         py::arg("budget"),
         py::arg("device"),
         py::arg("host_budget"),
+        py::arg("disk"),
+        py::arg("disk_budget"),
         py::arg("min_tensor_bytes"),
         py::arg("log_level"),
         py::arg("standby"));

@@ -2,12 +2,15 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
+#include "headwater/device/disk/disk_error.h"
 #include "support/disk_rig.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -193,6 +196,28 @@ TEST_F(DiskPoolTest, ThreadsShareThePool) {
     }
   }
   EXPECT_EQ(pool_.block_bytes(), 0U);
+}
+
+TEST_F(DiskPoolTest, AForkedChildHasNoRoomReadsNothingAndGivesNothingBack) {
+  const Bytes bytes = support::random_bytes(5'000, 1);
+  DiskBlock block = written(bytes);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool room = static_cast<bool>(pool_.try_allocate(1));
+    bool refused = false;
+    try {
+      Bytes target(bytes.size());
+      pool_.read(block, target.data(), target.size()).wait();
+    } catch (const DiskError&) {
+      refused = true;
+    }
+    block.release();
+    ::_exit(!room && refused && pool_.block_bytes() > 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(block, bytes.size()), bytes);
 }
 
 }  // namespace

@@ -112,10 +112,13 @@ def test_every_option_has_an_environment_variable() -> None:
         "HEADWATER_BUDGET": "0.5",
         "HEADWATER_DEVICE": "cpu",
         "HEADWATER_HOST_BUDGET": "1GiB",
+        "HEADWATER_DISK": "folder",
+        "HEADWATER_DISK_BUDGET": "2GiB",
         "HEADWATER_MIN_TENSOR_BYTES": "1",
         "HEADWATER_LOG": "off",
     }
-    assert Options.gather({}, environment) == Options("0.5", "cpu", "1GiB", "1", "off")
+    expected = Options("0.5", "cpu", "1GiB", "folder", "2GiB", "1", "off")
+    assert Options.gather({}, environment) == expected
 
 
 def test_an_unknown_log_level_is_refused() -> None:

@@ -6,6 +6,7 @@
 #include "headwater/device/sim/sim_host_memory.h"
 #include "support/recording_listener.h"
 #include "support/sim_device_memory.h"
+#include "support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -178,6 +179,42 @@ TEST_F(RuntimeTest, AllHostMemoryTogetherStaysWithinTheHostBudget) {
   EXPECT_EQ(report().host_bytes, 2_MiB);
   EXPECT_THROW(make(1_MiB), OutOfMemory);
   EXPECT_EQ(report().host_bytes, 2_MiB);
+}
+
+TEST_F(RuntimeTest, WhatTheHostBudgetLeavesNoRoomForGoesToDisk) {
+  const support::TemporaryFolder folder;
+  start({.budget = 1_MiB, .host_budget = 2_MiB, .disk = folder.path().string()});
+  for (int i = 0; i < 5; ++i) {
+    make(1_MiB);
+  }
+  EXPECT_EQ(report().host_bytes, 2_MiB);
+  EXPECT_EQ(report().disk_bytes, 2_MiB);
+  EXPECT_EQ(report().moves.bytes_stowed, 2_MiB);
+  runtime_->close(kDefaultStream);
+  EXPECT_EQ(listener_.returned().size(), 5U);
+  EXPECT_EQ(report().disk_bytes, 0U);
+  EXPECT_EQ(report().moves.bytes_recalled, 2_MiB);
+}
+
+TEST_F(RuntimeTest, BytesOnDiskStayWithinTheDiskBudget) {
+  const support::TemporaryFolder folder;
+  start({.budget = 1_MiB,
+         .host_budget = 1_MiB,
+         .disk = folder.path().string(),
+         .disk_budget = 1_MiB});
+  make(1_MiB);
+  make(1_MiB);
+  make(1_MiB);
+  EXPECT_THROW(make(1_MiB), OutOfMemory);
+  EXPECT_EQ(report().disk_bytes, 1_MiB);
+  EXPECT_EQ(report().num_tensors, 3U);
+}
+
+TEST_F(RuntimeTest, AnUnusableDiskIsRefused) {
+  const support::TemporaryFolder folder;
+  EXPECT_THROW(start({.disk = (folder.path() / "absent").string()}), InvalidArgument);
+  EXPECT_THROW(start({.disk = folder.path().string(), .disk_budget = 0}), InvalidArgument);
+  EXPECT_THROW(start({.disk_budget = 1_MiB}), InvalidArgument);
 }
 
 }  // namespace

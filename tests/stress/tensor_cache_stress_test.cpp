@@ -24,6 +24,15 @@ using support::CopyFault;
 using support::pattern;
 
 constexpr std::size_t kBudget = 8_KiB;
+const support::RigOptions kHostBelow{.budget = kBudget,
+                                     .device_bytes = 64_KiB,
+                                     .first_host_bytes = 16_KiB,
+                                     .second_host_bytes = 16_KiB};
+const support::RigOptions kDiskBelow{.budget = kBudget,
+                                     .device_bytes = 64_KiB,
+                                     .first_host_bytes = 4_KiB,
+                                     .second_host_bytes = 2_KiB,
+                                     .disk_bytes = 128_KiB};
 
 /// HEADWATER_SEED repeats one run that failed.
 unsigned seed_of(unsigned number) {
@@ -53,6 +62,8 @@ struct Expected {
 class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
  protected:
   using Model = std::map<Tensor*, Expected>;
+
+  explicit TensorCacheStressTest(const support::RigOptions& options = kHostBelow) : rig_(options) {}
 
   void adopt() {
     const auto content = static_cast<unsigned>(dice_.roll(255));
@@ -111,11 +122,20 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
   void change_budget() { rig_.set_budget(kBudget / 2 + dice_.roll(kBudget)); }
 
   void break_something() {
-    if (dice_.roll(3) == 0) {
+    if (rig_.disk && dice_.roll(1) == 0) {
+      break_disk();
+    } else if (dice_.roll(3) == 0) {
       rig_.faulty.fail_allocation(1 + dice_.roll(2));
     } else {
       rig_.faulty.fail_copy(1 + dice_.roll(2), CopyFault::kAtEnqueue);
     }
+  }
+
+  void break_disk() {
+    const bool read = dice_.roll(1) == 0;
+    rig_.disk->queue.fail(read ? disk::IoKind::kRead : disk::IoKind::kWrite,
+                          1 + dice_.roll(2),
+                          read ? support::IoFault::kTruncated : support::IoFault::kNoSpace);
   }
 
   void step() {
@@ -149,6 +169,9 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
   }
 
   void check_contents() {
+    if (rig_.disk) {
+      rig_.disk->queue.repair();  // what is looked at here must not go wrong
+    }
     for (const auto& [tensor, expected] : model_) {
       ASSERT_EQ(rig_.bytes_of(*tensor), pattern(expected.content, tensor->bytes));
     }
@@ -162,19 +185,18 @@ class TensorCacheStressTest : public testing::TestWithParam<unsigned> {
 
   const unsigned seed_ = seed_of(GetParam());
   Dice dice_{seed_};
-  CacheRig rig_{{.budget = kBudget,
-                 .device_bytes = 64_KiB,
-                 .first_host_bytes = 16_KiB,
-                 .second_host_bytes = 16_KiB}};
+  CacheRig rig_;
   std::vector<StreamRef> streams_{
       kDefaultStream, rig_.device.create_stream(), rig_.device.create_stream()};
   Model model_;
+
+  /// Returns how many steps were refused.
+  std::size_t run(int num_steps);
 };
 
-TEST_P(TensorCacheStressTest, RandomProgramsKeepEveryByte) {
-  SCOPED_TRACE("HEADWATER_SEED=" + std::to_string(seed_));
+std::size_t TensorCacheStressTest::run(int num_steps) {
   std::size_t num_refused = 0;
-  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+  for (int i = 0; i < num_steps && !HasFailure(); ++i) {
     const std::size_t used = rig_.budget.used();
     try {
       step();
@@ -189,10 +211,28 @@ TEST_P(TensorCacheStressTest, RandomProgramsKeepEveryByte) {
     }
   }
   check_contents();
-  EXPECT_LT(num_refused, 1200U);
+  return num_refused;
+}
+
+TEST_P(TensorCacheStressTest, RandomProgramsKeepEveryByte) {
+  SCOPED_TRACE("HEADWATER_SEED=" + std::to_string(seed_));
+  EXPECT_LT(run(1500), 1200U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, TensorCacheStressTest, testing::Range(1U, 13U));
+
+class TensorCacheDiskStressTest : public TensorCacheStressTest {
+ protected:
+  TensorCacheDiskStressTest() : TensorCacheStressTest(kDiskBelow) {}
+};
+
+TEST_P(TensorCacheDiskStressTest, RandomProgramsKeepEveryByteOnAFailingDisk) {
+  SCOPED_TRACE("HEADWATER_SEED=" + std::to_string(seed_));
+  EXPECT_LT(run(800), 600U);
+  EXPECT_GT(rig_.statistics().num_recalls, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, TensorCacheDiskStressTest, testing::Range(1U, 7U));
 
 /// One thread's work on tensors that only it writes; room is shared with the others.
 void work_alone(CacheRig& rig, unsigned seed, int num_steps) {

@@ -20,6 +20,25 @@ std::unique_ptr<Device> make_device(const RigOptions& options, sim::Clock& clock
       clock, sim::Options{.capacity = options.device_bytes, .link = options.link});
 }
 
+std::unique_ptr<DiskRig> make_disk(std::size_t bytes) {
+  std::unique_ptr<DiskRig> disk;
+  if (bytes > 0) {
+    disk = std::make_unique<DiskRig>();
+    disk->budget.set_limit(bytes);
+  }
+  return disk;
+}
+
+std::unique_ptr<DiskPool> make_disk_pool(DiskRig* disk) {
+  constexpr std::size_t kExtentBytes = 16384;
+  return disk == nullptr
+             ? nullptr
+             : std::make_unique<DiskPool>(disk->file,
+                                          disk->queue,
+                                          disk->budget,
+                                          DiskPoolOptions{.extent_bytes = kExtentBytes});
+}
+
 }  // namespace
 
 std::vector<std::byte> pattern(unsigned seed, std::size_t bytes) {
@@ -39,8 +58,11 @@ CacheRig::CacheRig(const RigOptions& options)
       second_host(options.second_host_bytes, Tier::kHost),
       first_pool(first_host, options.first_host_bytes, kSlabBytes),
       second_pool(second_host, options.second_host_bytes, kSlabBytes),
+      disk(make_disk(options.disk_bytes)),
+      disk_pool(make_disk_pool(disk.get())),
       budget(options.budget),
-      cache({device, memory, {&first_pool, &second_pool}, budget, listener}, options.strictness) {}
+      cache({device, memory, {&first_pool, &second_pool}, budget, listener, disk_pool.get()},
+            options.strictness) {}
 
 Tensor& CacheRig::make(std::size_t bytes, unsigned seed, StreamRef stream) {
   const MutexLock lock(cache.mutex());
@@ -61,6 +83,11 @@ void CacheRig::fill(const Tensor& tensor, unsigned seed) {
 std::vector<std::byte> CacheRig::bytes_of(const Tensor& tensor) {
   device.synchronize(device.record(tensor.stream));
   device.synchronize(tensor.copied);
+  if (!tensor.device && !on_host(tensor)) {
+    std::vector<std::byte> bytes(tensor.bytes);
+    disk_pool->read(tensor.disk.block, bytes.data(), tensor.bytes).wait();
+    return bytes;
+  }
   const void* data = tensor.device ? tensor.device.data() : tensor.host.data();
   const auto* begin = static_cast<const std::byte*>(data);
   return {begin, begin + tensor.bytes};

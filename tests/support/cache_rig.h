@@ -4,7 +4,9 @@
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_host_memory.h"
 #include "headwater/device/sim/timeline.h"
+#include "headwater/memory/disk_pool.h"
 #include "headwater/offload/tensor_cache.h"
+#include "support/disk_rig.h"
 #include "support/faulty_device.h"
 #include "support/recording_device.h"
 #include "support/recording_listener.h"
@@ -30,6 +32,7 @@ struct RigOptions {
   std::size_t second_host_bytes = 0;
   DeviceKind kind = DeviceKind::kSim;
   sim::Link link = {};
+  std::size_t disk_bytes = 0;  // none: no disk
 };
 
 /// Bytes that tell one seed from another.
@@ -44,7 +47,7 @@ class CacheRig {
   /// A tensor filled with the pattern of the seed, adopted with a charge.
   Tensor& make(std::size_t bytes, unsigned seed, StreamRef stream = kDefaultStream);
   void fill(const Tensor& tensor, unsigned seed);
-  /// The bytes as they are now, on the device or below it.
+  /// The bytes as they are now, on the device or below it; they stay where they are.
   std::vector<std::byte> bytes_of(const Tensor& tensor);
 
   Reservation acquire(const std::vector<Use>& uses,
@@ -96,6 +99,8 @@ class CacheRig {
   sim::HostMemory second_host;
   HostPool first_pool;
   HostPool second_pool;
+  std::unique_ptr<DiskRig> disk;  // null: no disk
+  std::unique_ptr<DiskPool> disk_pool;
   Budget budget;
   RecordingListener listener;
   TensorCache cache;

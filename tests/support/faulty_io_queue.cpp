@@ -35,6 +35,19 @@ void FaultyIoQueue::fail(disk::IoKind kind, std::size_t nth, IoFault fault) {
   fault_ = fault;
 }
 
+void FaultyIoQueue::fail_all(disk::IoKind kind, IoFault fault) {
+  const MutexLock lock(mutex_);
+  kind_ = kind;
+  all_fail_ = true;
+  fault_ = fault;
+}
+
+void FaultyIoQueue::repair() {
+  const MutexLock lock(mutex_);
+  requests_left_ = 0;
+  all_fail_ = false;
+}
+
 disk::IoTicket FaultyIoQueue::submit(const disk::IoRequest& request) {
   IoFault fault{};
   if (!goes_wrong(request, fault)) {
@@ -46,7 +59,10 @@ disk::IoTicket FaultyIoQueue::submit(const disk::IoRequest& request) {
 bool FaultyIoQueue::goes_wrong(const disk::IoRequest& request, IoFault& fault) {
   const MutexLock lock(mutex_);
   fault = fault_;
-  return request.kind == kind_ && requests_left_ > 0 && --requests_left_ == 0;
+  if (request.kind != kind_) {
+    return false;
+  }
+  return all_fail_ || (requests_left_ > 0 && --requests_left_ == 0);
 }
 
 // The disk changes, and not the caller's bytes: written ones are exchanged for a copy, read ones

@@ -26,6 +26,10 @@ class FaultyIoQueue final : public disk::IoQueue {
 
   /// Makes the nth request of the kind from now go wrong, and only that one; 1 is the next.
   void fail(disk::IoKind kind, std::size_t nth, IoFault fault) HEADWATER_EXCLUDES(mutex_);
+  /// Makes every request of the kind go wrong from now on.
+  void fail_all(disk::IoKind kind, IoFault fault) HEADWATER_EXCLUDES(mutex_);
+  /// Nothing goes wrong any more.
+  void repair() HEADWATER_EXCLUDES(mutex_);
 
   [[nodiscard]] disk::IoTicket submit(const disk::IoRequest& request) override
       HEADWATER_EXCLUDES(mutex_);
@@ -42,6 +46,7 @@ class FaultyIoQueue final : public disk::IoQueue {
   Mutex mutex_;
   disk::IoKind kind_ HEADWATER_GUARDED_BY(mutex_) = disk::IoKind::kRead;
   std::size_t requests_left_ HEADWATER_GUARDED_BY(mutex_) = 0;  // zero: none fails
+  bool all_fail_ HEADWATER_GUARDED_BY(mutex_) = false;
   IoFault fault_ HEADWATER_GUARDED_BY(mutex_) = IoFault::kError;
 };
 

@@ -16,7 +16,7 @@ using S = Residency;
 using E = ResidencyEvent;
 
 constexpr int kNumStates = 6;
-constexpr int kNumEvents = 9;
+constexpr int kNumEvents = 10;
 
 struct Rule {
   S from;
@@ -34,6 +34,7 @@ constexpr Rule kRules[] = {
     {S::kWritingBack, E::kRelease, S::kReleased},
     {S::kBoth, E::kDrop, S::kHost},
     {S::kBoth, E::kWrite, S::kDevice},
+    {S::kBoth, E::kForget, S::kDevice},
     {S::kBoth, E::kRelease, S::kReleased},
     {S::kHost, E::kFetchBegins, S::kFetching},
     {S::kHost, E::kRelease, S::kReleased},

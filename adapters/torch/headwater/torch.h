@@ -27,6 +27,9 @@ struct SessionOptions {
   /// "cuda", "cuda:1", "cpu"; empty picks the current CUDA device, or the CPU without one.
   std::string device;
   std::size_t host_budget = Options::kUnlimited;
+  /// Folder for the bytes of tensors that the host has no room for. Empty: none go to disk.
+  std::string disk = {};
+  std::size_t disk_budget = Options::kUnlimited;
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
   StandbyPolicy standby = StandbyPolicy::kOff;

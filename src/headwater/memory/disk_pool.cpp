@@ -20,6 +20,13 @@ namespace {
       format_bytes(bytes) + " at offset " + std::to_string(offset) + " bytes");
 }
 
+[[noreturn]] void throw_not_owned(std::size_t bytes) {
+  throw DiskError(
+      "Bytes on disk belong to the process that wrote them, and this one was forked from it. Hold "
+      "the tensor before the fork, or start processes by spawn: " +
+      format_bytes(bytes));
+}
+
 }  // namespace
 
 /// What the pool knows of a block.
@@ -78,7 +85,7 @@ DiskPool::DiskPool(disk::StoreFile& file,
                    disk::IoQueue& queue,
                    Budget& budget,
                    DiskPoolOptions options)
-    : log_(file.log()), space_(file, budget, options.extent_bytes) {
+    : file_(file), space_(file, budget, options.extent_bytes) {
   for (std::size_t i = 0; i < options.num_lanes; ++i) {
     readers_.push_back(std::make_unique<Lane>(file, queue));
     writers_.push_back(std::make_unique<Lane>(file, queue));
@@ -88,7 +95,7 @@ DiskPool::DiskPool(disk::StoreFile& file,
 DiskPool::~DiskPool() = default;
 
 DiskBlock DiskPool::try_allocate(std::size_t bytes) {
-  const std::optional<std::size_t> offset = space_.try_take(bytes);
+  const std::optional<std::size_t> offset = owned() ? space_.try_take(bytes) : std::nullopt;
   if (!offset) {
     return {};
   }
@@ -108,11 +115,14 @@ DiskTransfer DiskPool::write(DiskBlock& block, const void* source, std::size_t b
     Ending ending(*this, offset, std::nullopt);
     ending.checksum = copy.write(offset, from);
   });
-  return {ticket, log_};
+  return {ticket, log()};
 }
 
 DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t bytes) {
   HEADWATER_CHECK(block.pool_ == this);
+  if (!owned()) {
+    throw_not_owned(bytes);
+  }
   const std::size_t offset = block.offset();
   const std::span to(static_cast<std::byte*>(target), bytes);
   const std::uint64_t written = begin_read(offset, bytes);
@@ -123,10 +133,13 @@ DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t by
       throw_corrupt(offset, to.size());
     }
   });
-  return {ticket, log_};
+  return {ticket, log()};
 }
 
 void DiskPool::give_back(std::size_t offset) noexcept {
+  if (!owned()) {
+    return;
+  }
   std::optional<std::size_t> unused_bytes;
   {
     const MutexLock lock(mutex_);

@@ -30,6 +30,9 @@ struct DiskPoolOptions {
 /// Threads of its own prepare and check the bytes, apart for each direction, so that reads, which a
 /// training waits for, do not queue behind writes. Another returns extents without blocks to the
 /// file system.
+///
+/// The parent of a forked child goes on to use the file, so the child's copy of the pool has no
+/// room, refuses to read, and gives nothing back.
 class DiskPool {
  public:
   DiskPool(disk::StoreFile& file, disk::IoQueue& queue, Budget& budget, DiskPoolOptions options);
@@ -43,13 +46,16 @@ class DiskPool {
   /// the transfer has ended. REQUIRES: no transfer of this block is under way.
   [[nodiscard]] DiskTransfer write(DiskBlock& block, const void* source, std::size_t bytes)
       HEADWATER_EXCLUDES(mutex_);
-  /// Starts to read all that was written last; returns at once. REQUIRES: that write has ended
-  /// without a failure and had as many bytes.
+  /// Starts to read all that was written last; returns at once. Throws DiskError in a forked
+  /// child. REQUIRES: that write has ended without a failure and had as many bytes.
   [[nodiscard]] DiskTransfer read(const DiskBlock& block, void* target, std::size_t bytes)
       HEADWATER_EXCLUDES(mutex_);
   /// Returns space without blocks to the file system.
   void trim() { space_.trim(); }
 
+  /// False in a forked child.
+  bool owned() const { return file_.owned(); }
+  const Log& log() const { return file_.log(); }
   std::size_t extent_bytes_held() const { return space_.extent_bytes_held(); }
   std::size_t block_bytes() const { return space_.taken_bytes(); }
   void check_invariants() const HEADWATER_EXCLUDES(mutex_);
@@ -70,7 +76,7 @@ class DiskPool {
   void give_back_space(std::size_t offset, std::size_t bytes);
 
   // self-synchronised
-  const Log& log_;
+  const disk::StoreFile& file_;
   DiskSpace space_;
   std::atomic<std::size_t> next_reader_{0};
   std::atomic<std::size_t> next_writer_{0};

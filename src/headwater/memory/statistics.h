@@ -14,7 +14,12 @@ struct Statistics {
   std::uint64_t num_offloads_ahead = 0;     // of the offloads, those begun before room was short
   std::uint64_t num_fetches_ahead = 0;      // of the fetches, those begun before anybody asked
   std::uint64_t num_fetches_abandoned = 0;  // of those, the ones nobody used
-  std::uint64_t stall_ns = 0;               // time the caller waited for moves
+  std::uint64_t bytes_stowed = 0;           // written to disk
+  std::uint64_t bytes_recalled = 0;         // read back from it
+  std::uint64_t num_stows = 0;
+  std::uint64_t num_recalls = 0;
+  std::uint64_t num_recalls_ahead = 0;  // of those, begun before anybody asked
+  std::uint64_t stall_ns = 0;           // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
 };
@@ -29,6 +34,11 @@ constexpr Statistics operator-(const Statistics& later, const Statistics& earlie
       .num_offloads_ahead = later.num_offloads_ahead - earlier.num_offloads_ahead,
       .num_fetches_ahead = later.num_fetches_ahead - earlier.num_fetches_ahead,
       .num_fetches_abandoned = later.num_fetches_abandoned - earlier.num_fetches_abandoned,
+      .bytes_stowed = later.bytes_stowed - earlier.bytes_stowed,
+      .bytes_recalled = later.bytes_recalled - earlier.bytes_recalled,
+      .num_stows = later.num_stows - earlier.num_stows,
+      .num_recalls = later.num_recalls - earlier.num_recalls,
+      .num_recalls_ahead = later.num_recalls_ahead - earlier.num_recalls_ahead,
       .stall_ns = later.stall_ns - earlier.stall_ns,
   };
 }

@@ -10,12 +10,11 @@ namespace headwater {
 Mover::Mover(Parts parts)
     : device_(parts.device),
       memory_(parts.memory),
-      pools_(std::move(parts.pools)),
       budget_(parts.budget),
       registry_(parts.registry),
       listener_(parts.listener),
       statistics_(parts.statistics),
-      retired_(parts.device) {}
+      host_({parts.device, std::move(parts.pools), parts.disk, parts.registry, parts.statistics}) {}
 
 Mover::~Mover() {
   for (const StreamRef stream : copy_streams_) {
@@ -24,7 +23,7 @@ Mover::~Mover() {
 }
 
 bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
-  if (!try_begin_write_back(tensor)) {
+  if (!try_begin_write_back(tensor, Patience::kWait)) {
     return false;
   }
   try {
@@ -32,6 +31,7 @@ bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
     follow(tensor, stream);
     copy(tensor, Direction::kToHost, stream);
   } catch (...) {
+    drain(stream);
     undo_write_back(tensor);
     throw;
   }
@@ -40,17 +40,21 @@ bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
   return true;
 }
 
+void Mover::finish_write_back(Tensor& tensor) {
+  try {
+    await_copy(tensor, tensor.home);
+  } catch (...) {
+    registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
+    host_.retire(tensor);
+    tensor.copied = Event();
+    throw;
+  }
+  registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
+}
+
 void Mover::drop(Tensor& tensor) {
   if (tensor.residency == Residency::kWritingBack) {
-    try {
-      await_copy(tensor, tensor.home);
-    } catch (...) {
-      registry_.apply(tensor, ResidencyEvent::kWriteBackFails);
-      retire(tensor);
-      tensor.copied = Event();
-      throw;
-    }
-    registry_.apply(tensor, ResidencyEvent::kWriteBackEnds);
+    finish_write_back(tensor);
   }
   // No further wait: the allocator was told of every other stream that uses the bytes.
   registry_.apply(tensor, ResidencyEvent::kDrop);
@@ -67,6 +71,7 @@ bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
     order_after_copy(tensor, stream);
     copy(tensor, Direction::kToDevice, stream);
   } catch (...) {
+    drain(stream);
     undo_fetch(tensor);
     throw;
   }
@@ -79,7 +84,7 @@ bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
 
 bool Mover::try_start_write_back(Tensor& tensor) {
   const StreamRef down = own_stream(Direction::kToHost);
-  if (!try_begin_write_back(tensor)) {
+  if (!try_begin_write_back(tensor, Patience::kDoNotWait)) {
     return false;
   }
   try {
@@ -97,7 +102,7 @@ bool Mover::try_start_write_back(Tensor& tensor) {
 
 bool Mover::try_start_fetch(Tensor& tensor, StreamRef stream) {
   const StreamRef up = own_stream(Direction::kToDevice);
-  if (!try_begin_fetch(tensor, stream)) {
+  if (!try_start_recall(tensor) || !try_begin_fetch(tensor, stream)) {
     return false;
   }
   try {
@@ -145,7 +150,7 @@ void Mover::mark_written(Tensor& tensor, StreamRef stream) {
   }
   if (tensor.residency != Residency::kDevice) {
     registry_.apply(tensor, ResidencyEvent::kWrite);
-    retire(tensor);
+    host_.retire(tensor);
   }
 }
 
@@ -170,14 +175,14 @@ void Mover::let_go(Tensor& tensor) noexcept {
   } catch (const Error&) {
     // The device is broken: whoever asks it next is told.
   }
-  retire(tensor);
+  host_.retire(tensor);
 }
 
 void Mover::synchronize() {
   for (const StreamRef stream : copy_streams_) {
     device_.synchronize(device_.record(stream));
   }
-  retired_.release_all();
+  host_.settle();
 }
 
 void Mover::forget_streams() {
@@ -186,8 +191,8 @@ void Mover::forget_streams() {
   copy_streams_.clear();
 }
 
-bool Mover::try_begin_write_back(Tensor& tensor) {
-  tensor.host = allocate_host(tensor.bytes);
+bool Mover::try_begin_write_back(Tensor& tensor, Patience patience) {
+  tensor.host = host_.try_allocate(tensor.bytes, patience);
   if (!tensor.host) {
     return false;
   }
@@ -214,6 +219,7 @@ bool Mover::try_begin_fetch(Tensor& tensor, StreamRef stream) {
   registry_.apply(tensor, ResidencyEvent::kFetchBegins);
   tensor.device = std::move(buffer);
   tensor.charge = std::move(charge);
+  tensor.disk.wanted = false;
   tensor.home = stream;
   tensor.stream = stream;
   return true;
@@ -228,31 +234,6 @@ void Mover::undo_fetch(Tensor& tensor) {
 void Mover::count_fetch(const Tensor& tensor) {
   statistics_.bytes_fetched += tensor.bytes;
   ++statistics_.num_fetches;
-}
-
-HostBlock Mover::allocate_host(std::size_t bytes) {
-  retired_.collect();
-  do {
-    for (HostPool* pool : pools_) {
-      if (HostBlock block = pool->try_allocate(bytes)) {
-        return block;
-      }
-    }
-  } while (retired_.wait_for_oldest());
-  return {};
-}
-
-void Mover::retire(Tensor& tensor) noexcept {
-  if (!tensor.host) {
-    return;
-  }
-  std::optional<Event> last_copy;
-  try {
-    last_copy = tensor.copied ? tensor.copied : device_.record(tensor.copy_stream);
-  } catch (const Error&) {
-    // Nobody can say when the copy ends: the block stays until all have.
-  }
-  retired_.add(std::move(tensor.host), std::move(last_copy));
 }
 
 void Mover::order_after_copy(const Tensor& tensor, StreamRef stream) {
@@ -287,11 +268,16 @@ void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
   tensor.copy_number = ++num_copies_;
   tensor.copied = Event();
   device_.copy(target, source, tensor.bytes, direction, stream);
+  if (has_disk()) {  // to wait for this copy alone before its host bytes are written there
+    tensor.copied = device_.record(stream);
+  }
 }
 
 void Mover::copy_ahead(Tensor& tensor, Direction direction, StreamRef stream) {
   copy(tensor, direction, stream);
-  tensor.copied = device_.record(stream);
+  if (!tensor.copied) {
+    tensor.copied = device_.record(stream);
+  }
 }
 
 void Mover::drain(StreamRef stream) noexcept {

@@ -3,13 +3,15 @@
 #include "headwater/device/device.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/device_memory.h"
+#include "headwater/memory/disk_pool.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/statistics.h"
+#include "headwater/offload/host_room.h"
 #include "headwater/offload/move_listener.h"
-#include "headwater/offload/retired_blocks.h"
 #include "headwater/tensor/registry.h"
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace headwater {
@@ -26,6 +28,7 @@ class Mover final {
     Device& device;
     DeviceMemory& memory;
     std::vector<HostPool*> pools;  // in the order to try
+    DiskPool* disk;                // null: there is none
     Budget& budget;
     Registry& registry;
     MoveListener& listener;
@@ -45,11 +48,20 @@ class Mover final {
   /// Gives up the device bytes of a tensor whose host bytes are the same, or will be when the
   /// write-back under way ends. Throws, with the tensor left on the device, if that has failed.
   void drop(Tensor& tensor);
-  /// Copies the host bytes up on `stream`. False when the device has no room.
+  /// Ends a write-back under way, and leaves the tensor on the device.
+  void finish_write_back(Tensor& tensor);
+  /// Brings the bytes from disk to the host, where they are not there yet. False when the host has
+  /// no room. Throws DiskError, with the bytes still on disk.
+  [[nodiscard]] bool try_recall(Tensor& tensor) { return host_.try_recall(tensor); }
+  /// Copies the host bytes up on `stream`. False when the device has no room. REQUIRES: they are
+  /// there.
   [[nodiscard]] bool try_fetch(Tensor& tensor, StreamRef stream);
 
-  /// The same ahead of need. The device bytes are allocated in the order of `stream`.
+  /// The same ahead of need: nobody waits for a disk. The device bytes are allocated in the order
+  /// of `stream`.
   [[nodiscard]] bool try_start_write_back(Tensor& tensor);
+  /// True when the bytes are on the host already.
+  [[nodiscard]] bool try_start_recall(Tensor& tensor) { return host_.try_start_recall(tensor); }
   [[nodiscard]] bool try_start_fetch(Tensor& tensor, StreamRef stream);
   /// Lets work on `stream` use the bytes of a fetch under way. Throws, with the tensor left on the
   /// host, if that has failed.
@@ -61,7 +73,7 @@ class Mover final {
   void mark_written(Tensor& tensor, StreamRef stream);
   /// Notes that `stream` uses the device bytes from now on.
   void follow(Tensor& tensor, StreamRef stream);
-  /// Gives up the host bytes, and lets the device bytes be reused, whatever is under way.
+  /// Gives up the copies below, and lets the device bytes be reused, whatever is under way.
   void let_go(Tensor& tensor) noexcept;
   /// Waits until no copy is under way.
   void synchronize();
@@ -69,9 +81,14 @@ class Mover final {
   /// under way.
   void forget_streams();
 
+  bool has_disk() const { return host_.has_disk(); }
+  /// See HostRoom::shortage.
+  std::string_view host_shortage() const { return host_.shortage(); }
+  void check_invariants() const { host_.check_invariants(); }
+
  private:
   /// Finds host bytes for a copy of the device bytes.
-  bool try_begin_write_back(Tensor& tensor);
+  bool try_begin_write_back(Tensor& tensor, Patience patience);
   /// Gives them up again. REQUIRES: no copy is under way.
   void undo_write_back(Tensor& tensor);
   void count_offload(const Tensor& tensor);
@@ -80,8 +97,6 @@ class Mover final {
   /// Gives them up again.
   void undo_fetch(Tensor& tensor);
   void count_fetch(const Tensor& tensor);
-  HostBlock allocate_host(std::size_t bytes);
-  void retire(Tensor& tensor) noexcept;
   /// Work on `stream` starts after the last copy of the tensor.
   void order_after_copy(const Tensor& tensor, StreamRef stream);
   void order_after(StreamRef earlier, StreamRef later);
@@ -96,13 +111,12 @@ class Mover final {
   // constant after construction
   Device& device_;
   DeviceMemory& memory_;
-  const std::vector<HostPool*> pools_;
   Budget& budget_;
   Registry& registry_;
   MoveListener& listener_;
   Statistics& statistics_;
 
-  RetiredBlocks retired_;
+  HostRoom host_;
   std::vector<StreamRef> copy_streams_;  // all that copies have run on
   std::optional<StreamRef> up_;          // made when first needed
   std::optional<StreamRef> down_;

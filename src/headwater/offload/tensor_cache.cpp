@@ -38,13 +38,13 @@ std::size_t beyond(std::size_t bytes, std::size_t part) {
 
 TensorCache::TensorCache(Parts parts, Strictness strictness)
     : device_(parts.device),
-      pools_(parts.pools),
       listener_(parts.listener),
       budget_(parts.budget),
       strictness_(strictness),
       mover_({parts.device,
               parts.memory,
               std::move(parts.pools),
+              parts.disk,
               parts.budget,
               registry_,
               parts.listener,
@@ -200,8 +200,9 @@ bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRe
   if (on_device(tensor.residency)) {
     registry_.touch(tensor);  // it is wanted soon
   }
-  return tensor.residency == Residency::kHost && has_room(tensor.bytes + headroom) &&
-         let_leave(tensor.bytes + headroom, stream) && mover_.try_start_fetch(tensor, stream);
+  return tensor.residency == Residency::kHost && mover_.try_start_recall(tensor) &&
+         has_room(tensor.bytes + headroom) && let_leave(tensor.bytes + headroom, stream) &&
+         mover_.try_start_fetch(tensor, stream);
 }
 
 bool TensorCache::has_room(std::size_t bytes) const {
@@ -249,9 +250,7 @@ void TensorCache::check_invariants() const {
   }
   HEADWATER_CHECK_EQ(leaving, leaving_bytes());
   HEADWATER_CHECK_LE(resident, budget_.used());
-  for (const HostPool* pool : pools_) {
-    pool->check_invariants();
-  }
+  mover_.check_invariants();
 }
 
 TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef stream) {
@@ -289,14 +288,24 @@ Reservation TensorCache::bring(std::span<const Use> uses,
     throw OutOfMemory(shortage(
         {.op = request.op, .new_bytes = request.new_bytes, .pinned_bytes = demand.bytes}, need));
   }
+  fetch_absent(uses, stream);
+  return charge(request.new_bytes);
+}
+
+void TensorCache::fetch_absent(std::span<const Use> uses, StreamRef stream) {
+  // Once they are on the device, host bytes of the first can make room for those on disk.
   for (const Use& use : uses) {
     if (use.tensor->residency == Residency::kFetching) {
       mover_.finish_fetch(*use.tensor, stream);
-    } else if (!on_device(use.tensor->residency)) {
+    } else if (use.tensor->residency == Residency::kHost && mover_.try_start_recall(*use.tensor)) {
       fetch(*use.tensor, stream);
     }
   }
-  return charge(request.new_bytes);
+  for (const Use& use : uses) {
+    if (!on_device(use.tensor->residency)) {
+      fetch(*use.tensor, stream);
+    }
+  }
 }
 
 void TensorCache::fetch_all(StreamRef stream) {
@@ -309,14 +318,7 @@ void TensorCache::fetch_all(StreamRef stream) {
     }
   }
   try {
-    while (!registry_.absent().empty()) {
-      Tensor& tensor = registry_.absent().front();
-      if (tensor.residency == Residency::kFetching) {
-        mover_.finish_fetch(tensor, stream);
-      } else {
-        fetch(tensor, stream);
-      }
-    }
+    fetch_absent(all, stream);
   } catch (...) {
     release(all);
     settle(0, stream);
@@ -360,6 +362,10 @@ bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
   if (budget_.used() + bytes > budget_.limit()) {
     abandon_fetches();
   }
+  if (budget_.used() + bytes > budget_.limit() && mover_.has_disk()) {
+    end_moves_ahead();
+    offload_oldest(bytes, 0, stream);
+  }
   return budget_.used() + bytes <= budget_.limit();
 }
 
@@ -388,6 +394,7 @@ bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
 }
 
 void TensorCache::fetch(Tensor& tensor, StreamRef stream) {
+  recall(tensor);
   while (!mover_.try_fetch(tensor, stream)) {
     // The budget had room but the device has not: others use it too.
     if (reclaim(tensor.bytes, stream) == 0) {
@@ -396,6 +403,29 @@ void TensorCache::fetch(Tensor& tensor, StreamRef stream) {
                         format_bytes(tensor.bytes) + ", device free " +
                         format_bytes(info.free_bytes) + " of " + format_bytes(info.total_bytes) +
                         ". Free memory on the device or lower the budget.");
+    }
+    recall(tensor);  // what was offloaded meanwhile may have taken its host bytes
+  }
+}
+
+void TensorCache::recall(Tensor& tensor) {
+  if (mover_.try_recall(tensor)) {
+    return;
+  }
+  end_moves_ahead();
+  if (!mover_.try_recall(tensor)) {
+    throw OutOfMemory(
+        "Out of memory: the host has no room to read a tensor back from disk, since " +
+        std::string(mover_.host_shortage()) + ": tensor " + format_bytes(tensor.bytes));
+  }
+}
+
+void TensorCache::end_moves_ahead() {
+  abandon_fetches();
+  for (Tensor& tensor : registry_.resident()) {
+    if (tensor.residency == Residency::kWritingBack) {
+      keep(tensor);
+      mover_.finish_write_back(tensor);
     }
   }
 }
@@ -418,7 +448,7 @@ Shortage TensorCache::shortage(const Request& request, std::size_t need) const {
   result.smallest_budget = budget_.used() + need;
   result.pinned = beyond(result.smallest_budget, result.working_set + stuck);
   if (stuck > 0) {
-    result.note = "the host tiers are full: raise host_budget";
+    result.note = mover_.host_shortage();
   }
   return result;
 }

@@ -5,6 +5,7 @@
 #include "headwater/device/device.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/device_memory.h"
+#include "headwater/memory/disk_pool.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/statistics.h"
 #include "headwater/offload/move_listener.h"
@@ -45,7 +46,7 @@ enum class Strictness : unsigned char { kHard, kElastic };
 
 /// The device as a cache of tensors: least recently used tensors are offloaded to make room,
 /// absent ones are fetched when an operator asks for them, and a clean copy is dropped without
-/// moving a byte.
+/// moving a byte. What the host has no room for goes on to the disk, if there is one.
 ///
 /// Thread-safe through mutex(): methods that say so are called with it held, so that an adapter
 /// can look up tensors and act on them in one critical section.
@@ -57,6 +58,7 @@ class TensorCache final : public PinKeeper {
     std::vector<HostPool*> pools;  // in the order to try
     Budget& budget;
     MoveListener& listener;
+    DiskPool* disk = nullptr;  // none unless given
   };
 
   TensorCache(Parts parts, Strictness strictness);
@@ -156,6 +158,8 @@ class TensorCache final : public PinKeeper {
                     const Demand& demand,
                     const Request& request,
                     StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Brings all of them to the device, those whose bytes are on the host first.
+  void fetch_absent(std::span<const Use> uses, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void fetch_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
@@ -166,13 +170,16 @@ class TensorCache final : public PinKeeper {
   /// The same by nothing but tensors that are leaving.
   bool let_leave(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Brings the bytes from disk to the host, where they are not there yet.
+  void recall(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  /// Ends the moves ahead of need, whose host bytes cannot go to disk meanwhile.
+  void end_moves_ahead() HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
   Shortage shortage(const Request& request, std::size_t need) const HEADWATER_REQUIRES(mutex_);
 
   // constant after construction
   Device& device_;
-  const std::vector<HostPool*> pools_;
   MoveListener& listener_;
   // self-synchronised
   Budget& budget_;

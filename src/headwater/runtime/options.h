@@ -3,6 +3,7 @@
 #include "headwater/base/log.h"
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace headwater {
@@ -20,6 +21,10 @@ struct Options {
   std::size_t budget = kMinimum;
   /// Limit on host bytes that offloaded tensors may take. kUnlimited leaves it to the system.
   std::size_t host_budget = kUnlimited;
+  /// Folder for the bytes of tensors that the host has no room for. Empty: none go to disk.
+  std::string disk = {};
+  /// Limit on bytes there. kUnlimited leaves it to the disk, less a margin.
+  std::size_t disk_budget = kUnlimited;
   /// Smaller tensors stay where they are: moving them costs more than they free.
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;

@@ -28,6 +28,7 @@ struct Report {
   std::size_t managed_bytes = 0;   // of all tensors, wherever they are
   std::size_t pinned_bytes = 0;
   std::size_t host_bytes = 0;  // in host blocks
+  std::size_t disk_bytes = 0;  // in disk blocks
   std::size_t num_tensors = 0;
   Statistics moves;
   PlanReport plan;

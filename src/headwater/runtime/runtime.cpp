@@ -63,7 +63,13 @@ Runtime::Runtime(const Options& options,
       host_budget_(options.host_budget),
       host_(limit_together(machine_, host_budget_)),
       pools_(make_pools(host_, host_budget_)),
-      cache_({*machine_.device, memory, pool_refs(), budget_, listener},
+      disk_(DiskTier::create(options_, log_)),
+      cache_({*machine_.device,
+              memory,
+              pool_refs(),
+              budget_,
+              listener,
+              disk_ ? &disk_->pool() : nullptr},
              strictness_of(options.budget)),
       conductor_(cache_,
                  budget_,
@@ -92,6 +98,9 @@ void Runtime::close(StreamRef stream) {
   for (const std::unique_ptr<HostPool>& pool : pools_) {
     pool->trim();
   }
+  if (disk_) {
+    disk_->pool().trim();
+  }
 }
 
 Report Runtime::report() const {
@@ -107,6 +116,7 @@ Report Runtime::report() const {
   for (const std::unique_ptr<HostPool>& pool : pools_) {
     report.host_bytes += pool->block_bytes();
   }
+  report.disk_bytes = disk_ ? disk_->pool().block_bytes() : 0;
   report.plan = plan_report();
   return report;
 }

@@ -8,6 +8,7 @@
 #include "headwater/memory/limited_host_memory.h"
 #include "headwater/offload/conductor.h"
 #include "headwater/offload/tensor_cache.h"
+#include "headwater/runtime/disk_tier.h"
 #include "headwater/runtime/options.h"
 #include "headwater/runtime/report.h"
 
@@ -29,7 +30,7 @@ class Runtime {
   /// Slabs are large so that pinning, paid a slab, is rare.
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
-  /// Throws InvalidArgument on a budget that the device cannot have.
+  /// Throws InvalidArgument on a budget that the device cannot have, and as DiskTier does.
   Runtime(const Options& options, Machine machine, DeviceMemory& memory, MoveListener& listener);
   ~Runtime() = default;
   Runtime(const Runtime&) = delete;
@@ -63,6 +64,7 @@ class Runtime {
   Budget host_budget_;
   std::vector<std::unique_ptr<LimitedHostMemory>> host_;
   std::vector<std::unique_ptr<HostPool>> pools_;
+  std::unique_ptr<DiskTier> disk_;  // null: there is none
   mutable TensorCache cache_;
   Conductor conductor_;
 };

@@ -8,16 +8,27 @@
 namespace headwater {
 namespace {
 
+void check_copies_below(const Tensor& tensor) {
+  const Residency state = tensor.residency;
+  const DiskState disk = tensor.disk.state;
+  const bool moving = state == Residency::kWritingBack || state == Residency::kFetching;
+  const bool copied = moving || state == Residency::kBoth || state == Residency::kHost;
+  HEADWATER_CHECK_EQ(static_cast<bool>(tensor.disk.block), disk != DiskState::kNone);
+  HEADWATER_CHECK(!moving || on_host(tensor));
+  HEADWATER_CHECK_EQ(tensor.host || disk != DiskState::kNone, copied);
+  HEADWATER_CHECK(tensor.host || (disk != DiskState::kWriting && disk != DiskState::kReading));
+  HEADWATER_CHECK(disk == DiskState::kNone || state != Residency::kWritingBack);
+  HEADWATER_CHECK(disk != DiskState::kReading || state == Residency::kHost);
+}
+
 void check_tensor(const Tensor& tensor) {
   const Residency state = tensor.residency;
   const bool has_bytes = static_cast<bool>(tensor.device);
   const bool kept_for_holds = state == Residency::kReleased && tensor.num_holds > 0;
-  const bool moving = state == Residency::kWritingBack || state == Residency::kFetching;
   HEADWATER_CHECK(has_bytes == (on_device(state) || state == Residency::kFetching) ||
                   kept_for_holds);
   HEADWATER_CHECK_EQ(tensor.charge.bytes(), has_bytes ? tensor.bytes : 0);
-  HEADWATER_CHECK_EQ(static_cast<bool>(tensor.host),
-                     moving || state == Residency::kBoth || state == Residency::kHost);
+  check_copies_below(tensor);
   HEADWATER_CHECK(tensor.num_pins == 0 || on_device(state) || state == Residency::kReleased);
 }
 

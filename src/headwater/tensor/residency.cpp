@@ -14,7 +14,7 @@ using S = Residency;
 using E = ResidencyEvent;
 
 constexpr std::size_t kNumStates = 6;
-constexpr std::size_t kNumEvents = 9;
+constexpr std::size_t kNumEvents = 10;
 using Row = std::array<std::optional<S>, kNumEvents>;
 
 constexpr std::array<std::string_view, kNumStates> kStateNames{
@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, kNumEvents> kEventNames{"write-back begin
                                                                "fetch ends",
                                                                "fetch fails",
                                                                "write",
+                                                               "forget",
                                                                "release"};
 
 constexpr std::size_t index(S state) {
@@ -50,6 +51,7 @@ constexpr std::array<Row, kNumStates> make_table() {
   rule(S::kWritingBack, E::kRelease, S::kReleased);
   rule(S::kBoth, E::kDrop, S::kHost);
   rule(S::kBoth, E::kWrite, S::kDevice);
+  rule(S::kBoth, E::kForget, S::kDevice);
   rule(S::kBoth, E::kRelease, S::kReleased);
   rule(S::kHost, E::kFetchBegins, S::kFetching);
   rule(S::kHost, E::kRelease, S::kReleased);

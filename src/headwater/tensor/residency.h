@@ -4,7 +4,8 @@
 
 namespace headwater {
 
-/// Where the current bytes of a tensor are. "Host" stands for whichever lower tier holds the copy.
+/// Where the current bytes of a tensor are. "Host" stands for whichever lower tier holds the copy;
+/// DiskState tells of the disk.
 ///
 ///              write-back begins        write-back ends            drop
 ///   kDevice ───────────────────▶ kWritingBack ──────▶ kBoth ───────────────▶ kHost
@@ -13,7 +14,8 @@ namespace headwater {
 ///                                              └───────────────────────── kFetching
 ///
 /// Offload is a write-back followed by a drop; of a tensor that was only read since its fetch it
-/// is the drop alone, which moves no bytes.
+/// is the drop alone, which moves no bytes. A copy below that others need the room of is forgotten:
+/// kBoth becomes kDevice.
 enum class Residency : unsigned char {
   kDevice,
   kWritingBack,
@@ -32,6 +34,7 @@ enum class ResidencyEvent : unsigned char {
   kFetchEnds,
   kFetchFails,
   kWrite,
+  kForget,
   kRelease,
 };
 

@@ -6,6 +6,7 @@
 #include "headwater/memory/budget.h"
 #include "headwater/memory/buffer.h"
 #include "headwater/memory/host_pool.h"
+#include "headwater/tensor/disk_copy.h"
 #include "headwater/tensor/residency.h"
 
 #include <cstddef>
@@ -18,8 +19,8 @@ namespace headwater {
 /// life, the tensor cache moves its bytes.
 ///
 /// Invariants: `device` and `charge` are set exactly when the residency is on the device or a fetch
-/// is in flight; `host` is set exactly in kBoth, kHost and while a move is in flight; a pinned
-/// tensor is on the device.
+/// is in flight; `host` is set while a move is in flight, and `host` or a current `disk` in kBoth
+/// and kHost; neither is set in other residencies; a pinned tensor is on the device.
 struct Tensor {
   TensorId id;
   std::size_t bytes = 0;
@@ -35,13 +36,19 @@ struct Tensor {
   StreamRef home = kDefaultStream;         // stream whose order the device bytes were allocated in
   StreamRef copy_stream = kDefaultStream;  // stream of the last copy between device and host
   std::uint64_t copy_number = 0;           // of that copy, counted from one
-  Event copied;                            // end of that copy when it was made ahead of need
+  Event copied;                            // its end, if made ahead of need or with a disk below
 
   Buffer device;
   Reservation charge;
   HostBlock host;
+  DiskCopy disk;
 
   std::list<Tensor>::iterator position;  // in the registry's list for its residency
 };
+
+/// Whether the host bytes can be used; they may be missing or still on their way from disk.
+inline bool on_host(const Tensor& tensor) {
+  return tensor.host && tensor.disk.state != DiskState::kReading;
+}
 
 }  // namespace headwater

@@ -178,8 +178,12 @@ bool StoreFile::set_aside(Extent extent) const {
   return true;
 }
 
+bool StoreFile::owned() const {
+  return ::getpid() == owner_;
+}
+
 void StoreFile::free(Extent extent) noexcept {
-  if (::getpid() != owner_) {
+  if (!owned()) {
     return;
   }
   allocated_bytes_ -= extent.bytes;

@@ -48,6 +48,8 @@ class StoreFile {
   /// owning objects must not take the parent's bytes away.
   void free(Extent extent) noexcept;
 
+  /// False in a forked child: the parent goes on to use the space, and its threads are not here.
+  bool owned() const;
   int descriptor() const { return file_.native(); }
   const Log& log() const { return log_; }
   Access access() const { return access_; }
