@@ -32,6 +32,7 @@ bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
     follow(tensor, stream);
     copy(tensor, Direction::kToHost, stream);
   } catch (...) {
+    drain(stream);  // some parts may be on their way
     undo_write_back(tensor);
     throw;
   }
@@ -234,7 +235,7 @@ HostBlock Mover::allocate_host(std::size_t bytes) {
   retired_.collect();
   do {
     for (HostPool* pool : pools_) {
-      if (HostBlock block = pool->try_allocate(bytes)) {
+      if (HostBlock block = pool->try_gather(bytes)) {
         return block;
       }
     }
@@ -277,16 +278,20 @@ void Mover::await_copy(const Tensor& tensor, StreamRef stream) {
 }
 
 void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
-  const bool up = direction == Direction::kToDevice;
-  void* target = up ? tensor.device.data() : tensor.host.data();
-  const void* source = up ? tensor.host.data() : tensor.device.data();
   if (std::find(copy_streams_.begin(), copy_streams_.end(), stream) == copy_streams_.end()) {
     copy_streams_.push_back(stream);
   }
   tensor.copy_stream = stream;
   tensor.copy_number = ++num_copies_;
   tensor.copied = Event();
-  device_.copy(target, source, tensor.bytes, direction, stream);
+  const bool up = direction == Direction::kToDevice;
+  auto* on_device = static_cast<std::byte*>(tensor.device.data());
+  for (const HostBlock::Part part : tensor.host.parts()) {
+    std::byte* const target = up ? on_device : part.data();
+    const std::byte* const source = up ? part.data() : on_device;
+    device_.copy(target, source, part.size(), direction, stream);
+    on_device += part.size();
+  }
 }
 
 void Mover::copy_ahead(Tensor& tensor, Direction direction, StreamRef stream) {

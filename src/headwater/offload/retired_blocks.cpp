@@ -1,6 +1,8 @@
 #include "headwater/offload/retired_blocks.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace headwater {
@@ -12,14 +14,15 @@ void RetiredBlocks::add(HostBlock block, std::optional<Event> last_copy) {
 }
 
 void RetiredBlocks::collect() {
-  // Copies of one direction end in order: looking at the first few finds nearly all.
-  constexpr std::size_t kMostLooks = 8;
-  for (std::size_t looks = 0; looks < kMostLooks && !blocks_.empty(); ++looks) {
-    if (!blocks_.front().last_copy || !blocks_.front().last_copy->done()) {
-      return;
-    }
-    blocks_.pop_front();
-  }
+  // Copies of one direction end in order: looking at the first few finds nearly all, also where
+  // one of the other direction takes long.
+  constexpr std::ptrdiff_t kMostLooks = 8;
+  const std::ptrdiff_t looks = std::min(kMostLooks, std::ssize(blocks_));
+  const auto end = blocks_.begin() + looks;
+  const auto done = std::remove_if(blocks_.begin(), end, [](const Retired& retired) {
+    return retired.last_copy && retired.last_copy->done();
+  });
+  blocks_.erase(done, end);
 }
 
 bool RetiredBlocks::wait_for_oldest() {
