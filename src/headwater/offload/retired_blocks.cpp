@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 namespace headwater {
@@ -13,12 +12,9 @@ void RetiredBlocks::add(HostBlock block, std::optional<Event> last_copy) {
   }
 }
 
-void RetiredBlocks::collect() {
-  // Copies of one direction end in order: looking at the first few finds nearly all, also where
-  // one of the other direction takes long.
-  constexpr std::ptrdiff_t kMostLooks = 8;
-  const std::ptrdiff_t looks = std::min(kMostLooks, std::ssize(blocks_));
-  const auto end = blocks_.begin() + looks;
+void RetiredBlocks::collect(std::size_t num_looks) {
+  const auto end =
+      blocks_.begin() + static_cast<std::ptrdiff_t>(std::min(num_looks, blocks_.size()));
   const auto done = std::remove_if(blocks_.begin(), end, [](const Retired& retired) {
     return retired.last_copy && retired.last_copy->done();
   });

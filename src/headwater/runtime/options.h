@@ -18,8 +18,9 @@ struct Options {
   /// Limit on managed device bytes, from 1 to what the device has. kMinimum keeps only what the
   /// running operator needs.
   std::size_t budget = kMinimum;
-  /// Limit on host bytes that offloaded tensors may take. kUnlimited leaves it to the system.
-  std::size_t host_budget = kUnlimited;
+  /// Limit on host bytes that offloaded tensors may take. kAutomatic is what the machine says,
+  /// kUnlimited leaves it to the system.
+  std::size_t host_budget = kAutomatic;
   /// Smaller tensors stay where they are: moving them costs more than they free.
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;
@@ -28,6 +29,9 @@ struct Options {
   // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
   static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);
   static constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1) / 2;
+  static constexpr std::size_t kAutomatic = static_cast<std::size_t>(-1);
+  /// Kinds of stalls that a report names.
+  static constexpr std::size_t kNumStalls = 16;
 };
 
 }  // namespace headwater
