@@ -24,7 +24,8 @@ Machine machine_for(c10::Device device) {
     auto cuda = cuda::Device::create(device.index());
     machine.host.push_back(std::make_unique<cuda::PinnedMemory>(cuda->context()));
     machine.device = std::move(cuda);
-    // The system would end the process otherwise. On the CPU a tensor that moves frees what it takes.
+    // The system would end the process otherwise. On the CPU a tensor that moves frees what it
+    // takes.
     machine.host_bytes = host::free_memory().value_or(Options::kUnlimited) / 10 * 9;
   } else {
     machine.device = std::make_unique<host::Device>();

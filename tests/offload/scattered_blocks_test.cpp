@@ -35,8 +35,7 @@ class ScatteredBlocksTest : public testing::TestWithParam<DeviceKind> {
     rig_.check();
   }
 
-  CacheRig rig_{
-      {.budget = 480_KiB, .first_host_bytes = 480_KiB, .kind = GetParam()}};
+  CacheRig rig_{{.budget = 480_KiB, .first_host_bytes = 480_KiB, .kind = GetParam()}};
   Tensor* kept_ = nullptr;
   Tensor* tensor_ = nullptr;
 };

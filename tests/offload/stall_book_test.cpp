@@ -67,9 +67,9 @@ TEST_F(StallBookTest, OnlyTheWorstAreTold) {
   for (std::size_t bytes = 1; bytes <= 10; ++bytes) {
     add("add", bytes);
   }
-  EXPECT_THAT(rows(book_.worst(2, &links_)),
-              ElementsAre(Row("add", Direction::kToDevice, 10, 1),
-                          Row("add", Direction::kToDevice, 9, 1)));
+  EXPECT_THAT(
+      rows(book_.worst(2, &links_)),
+      ElementsAre(Row("add", Direction::kToDevice, 10, 1), Row("add", Direction::kToDevice, 9, 1)));
 }
 
 TEST_F(StallBookTest, BeyondSoManyKindsTheRestIsCountedTogether) {
@@ -81,9 +81,11 @@ TEST_F(StallBookTest, BeyondSoManyKindsTheRestIsCountedTogether) {
 }
 
 TEST_F(StallBookTest, MovesAheadOfNeedAreLeftOutWhereNobodyWaited) {
-  book_.add_if_noticed(Direction::kToDevice, tensor_, StallBook::Clock::now() + std::chrono::seconds(1));
+  book_.add_if_noticed(
+      Direction::kToDevice, tensor_, StallBook::Clock::now() + std::chrono::seconds(1));
   EXPECT_THAT(book_.worst(8, nullptr), IsEmpty());
-  book_.add_if_noticed(Direction::kToDevice, tensor_, StallBook::Clock::now() - std::chrono::seconds(1));
+  book_.add_if_noticed(
+      Direction::kToDevice, tensor_, StallBook::Clock::now() - std::chrono::seconds(1));
   EXPECT_EQ(book_.worst(8, nullptr).size(), 1U);
 }
 

@@ -48,7 +48,10 @@ class HostPool::Slab {
 };
 
 HostPool::HostPool(HostMemory& memory, std::size_t limit, std::size_t slab_bytes)
-    : memory_(memory), slab_bytes_(round_up(slab_bytes)), budget_(limit) {}
+    : memory_(memory),
+      slab_bytes_(round_up(slab_bytes)),
+      least_part_(std::clamp(slab_bytes_, kPageBytes, kLeastPartBytes)),
+      budget_(limit) {}
 
 HostPool::~HostPool() = default;
 
@@ -74,7 +77,7 @@ HostBlock HostPool::try_gather(std::size_t bytes) {
   }
   const std::size_t rounded = round_up(bytes);
   Parts parts;
-  std::size_t missing = gather(rounded, std::max(rounded / kMostParts, kLeastPartBytes), parts);
+  std::size_t missing = gather(rounded, std::max(rounded / kMostParts, least_part_), parts);
   if (missing > 0 && may_stay_idle(rounded, parts)) {
     give_back(parts);
     parts.clear();

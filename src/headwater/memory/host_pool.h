@@ -88,6 +88,7 @@ class HostPool {
   // constant after construction
   HostMemory& memory_;
   const std::size_t slab_bytes_;
+  const std::size_t least_part_;  // smaller ones are gathered only before a request is refused
   // self-synchronised
   Budget budget_;
   // guarded by mutex_

@@ -24,9 +24,7 @@ void StallBook::add(Direction direction, const Tensor& tensor, Clock::time_point
   count(direction, tensor, Clock::now() - begin);
 }
 
-void StallBook::add_if_noticed(Direction direction,
-                               const Tensor& tensor,
-                               Clock::time_point begin) {
+void StallBook::add_if_noticed(Direction direction, const Tensor& tensor, Clock::time_point begin) {
   if (const Clock::duration spent = Clock::now() - begin; spent >= kNoticed) {
     count(direction, tensor, spent);
   }

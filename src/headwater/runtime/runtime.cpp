@@ -32,22 +32,22 @@ std::size_t limit_of(std::size_t budget, const Device& device) {
   return budget;
 }
 
-std::vector<std::unique_ptr<FallbackMemory>> make_fallbacks(const Machine& machine,
-                                                            const Log& log) {
-  std::vector<std::unique_ptr<FallbackMemory>> fallbacks;
+std::vector<std::unique_ptr<host::FallbackMemory>> make_fallbacks(const Machine& machine,
+                                                                  const Log& log) {
+  std::vector<std::unique_ptr<host::FallbackMemory>> fallbacks;
   for (std::size_t i = 1; i < machine.host.size(); ++i) {
-    fallbacks.push_back(std::make_unique<FallbackMemory>(*machine.host[i], log));
+    fallbacks.push_back(std::make_unique<host::FallbackMemory>(*machine.host[i], log));
   }
   return fallbacks;
 }
 
 std::vector<std::unique_ptr<LimitedHostMemory>> limit_together(
     HostMemory& first,
-    const std::vector<std::unique_ptr<FallbackMemory>>& fallbacks,
+    const std::vector<std::unique_ptr<host::FallbackMemory>>& fallbacks,
     Budget& budget) {
   std::vector<std::unique_ptr<LimitedHostMemory>> limited;
   limited.push_back(std::make_unique<LimitedHostMemory>(first, budget));
-  for (const std::unique_ptr<FallbackMemory>& memory : fallbacks) {
+  for (const std::unique_ptr<host::FallbackMemory>& memory : fallbacks) {
     limited.push_back(std::make_unique<LimitedHostMemory>(*memory, budget));
   }
   return limited;

@@ -2,9 +2,9 @@
 
 #include "headwater/base/log.h"
 #include "headwater/device/device.h"
+#include "headwater/device/host/fallback_memory.h"
 #include "headwater/device/host_memory.h"
 #include "headwater/memory/budget.h"
-#include "headwater/memory/fallback_memory.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/limited_host_memory.h"
 #include "headwater/offload/conductor.h"
@@ -66,7 +66,7 @@ class Runtime {
   const Machine machine_;
   Budget budget_;
   Budget host_budget_;
-  std::vector<std::unique_ptr<FallbackMemory>> fallbacks_;
+  std::vector<std::unique_ptr<host::FallbackMemory>> fallbacks_;
   std::vector<std::unique_ptr<LimitedHostMemory>> host_;
   std::vector<std::unique_ptr<HostPool>> pools_;
   mutable TensorCache cache_;

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace headwater {
+namespace headwater::host {
 
 /// Host memory that is used where a better one has no room, and says so the first time.
 /// Thread-safe.
@@ -37,4 +37,4 @@ class FallbackMemory final : public HostMemory {
   std::atomic<bool> told_{false};
 };
 
-}  // namespace headwater
+}  // namespace headwater::host
