@@ -3,6 +3,7 @@
 #include "cache_lock.h"
 #include "headwater/device/cuda/cuda_device.h"
 #include "headwater/device/cuda/pinned_memory.h"
+#include "headwater/device/host/free_memory.h"
 #include "headwater/device/host/host_device.h"
 #include "headwater/device/host/pageable_memory.h"
 #include "op_scope.h"
@@ -23,6 +24,9 @@ Machine machine_for(c10::Device device) {
     auto cuda = cuda::Device::create(device.index());
     machine.host.push_back(std::make_unique<cuda::PinnedMemory>(cuda->context()));
     machine.device = std::move(cuda);
+    // The system would end the process otherwise. On the CPU a tensor that moves frees what it
+    // takes.
+    machine.host_bytes = host::free_memory().value_or(Options::kUnlimited) / 10 * 9;
   } else {
     machine.device = std::make_unique<host::Device>();
   }
@@ -97,6 +101,7 @@ void SessionState::end_step() {
     const CacheLock lock(cache());
     runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
   }
+  runtime_.end_step();
   standby_.try_begin();
 }
 

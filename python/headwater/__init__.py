@@ -43,12 +43,14 @@ from headwater.session import (  # noqa: E402
     is_enabled,
     reset_peak_stats,
     set_budget,
+    stalls,
     stats,
 )
-from headwater.stats import Stats  # noqa: E402
+from headwater.stats import Stall, Stats  # noqa: E402
 
 __all__ = [
     "OutOfMemory",
+    "Stall",
     "Stats",
     "__version__",
     "budget",
@@ -59,5 +61,6 @@ __all__ = [
     "is_enabled",
     "reset_peak_stats",
     "set_budget",
+    "stalls",
     "stats",
 ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
 
 import torch
 
 _SUPPORTED = ("cpu", "cuda")
-_HOST_SHARE = 0.9
 
 
 def find_device(name: str | torch.device | None) -> str:
@@ -40,40 +39,13 @@ def find_device(name: str | torch.device | None) -> str:
 def free_bytes(device: str) -> int:
     """Returns the bytes this process could use: free ones, and on a GPU those it already has."""
     if device == "cpu":
-        return min([_available_memory(), *_control_group_rest()])
+        return _free_host_bytes()
     free, _ = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device))
 
 
-def default_host_budget(device: str) -> int | None:
-    """Returns the most host bytes for offloaded tensors where nobody said; None is no limit.
-
-    On a GPU, most of what the machine and this process's control group have free: the system would
-    end the process otherwise. On the CPU a tensor that moves frees what it takes.
-    """
-    return None if device == "cpu" else max(1, int(free_bytes("cpu") * _HOST_SHARE))
-
-
-def _available_memory() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("Cannot tell how much memory is free. Give the budget in bytes")
-
-
-def _control_group_rest() -> list[int]:
-    """Limit minus use of this process's control group; empty where there is no limit."""
-    for limit_file, use_file in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
-        try:
-            limit, use = Path(limit_file).read_text(), Path(use_file).read_text()
-        except OSError:
-            continue
-        if limit.strip().isdigit():
-            return [max(0, int(limit) - int(use))]
-    return []
+def _free_host_bytes() -> int:
+    free: int | None = importlib.import_module("headwater._C").free_host_bytes()
+    if free is None:
+        raise RuntimeError("Cannot tell how much memory is free. Give the budget in bytes")
+    return free

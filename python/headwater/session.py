@@ -12,7 +12,7 @@ from types import ModuleType
 
 import torch
 
-from headwater.devices import default_host_budget, find_device, free_bytes
+from headwater.devices import find_device, free_bytes
 from headwater.errors import OutOfMemory
 from headwater.holds import Hold, NoHold
 from headwater.options import (
@@ -23,7 +23,7 @@ from headwater.options import (
     parse_budget,
     parse_size,
 )
-from headwater.stats import Stats
+from headwater.stats import Stall, Stats
 
 
 class _Session:
@@ -37,6 +37,7 @@ class _Session:
 _lock = threading.RLock()
 _session: _Session | None = None
 _last_stats = Stats()
+_last_stalls: tuple[Stall, ...] = ()
 
 
 def enable(
@@ -100,13 +101,13 @@ def disable() -> None:
 
     >>> headwater.disable()
     """
-    global _session, _last_stats
+    global _session, _last_stats, _last_stalls
     with _lock:
         if _session is None:
             return
-        ending = stats()
+        ending, waited = stats(), stalls()
         _extension().disable()
-        _last_stats, session, _session = ending, _session, None
+        _last_stats, _last_stalls, session, _session = ending, waited, _session, None
         session.changes.close()
 
 
@@ -179,8 +180,22 @@ def stats() -> Stats:
     return Stats(**{name: n for name, n in _extension().stats().items() if name in known})
 
 
+def stalls() -> tuple[Stall, ...]:
+    """Returns what operators of the session waited for most, the worst first; at most sixteen.
+
+    Counted are moves on demand and moves ahead of need that a thread had to wait for. After
+    ``disable``, those of the session that ended.
+
+    >>> headwater.stalls()
+    ()
+    """
+    if _session is None:
+        return () if disabled_by_environment() else _last_stalls
+    return tuple(Stall(**stall) for stall in _extension().stalls())
+
+
 def reset_peak_stats() -> None:
-    """Starts ``peak_bytes`` anew from what is resident now. Does nothing while off."""
+    """Starts all peaks anew from what is there now. Does nothing while off."""
     if _session is not None:
         _extension().reset_peak_stats()
 
@@ -216,10 +231,9 @@ def is_enabled() -> bool:
 
 def _start(options: Options) -> _Session:
     device = find_device(options.device)
-    if options.host_budget is None:
-        host = default_host_budget(device)
-    else:
-        host = parse_size(options.host_budget, options.name("host_budget"))
+    host = options.host_budget
+    if host is not None:
+        host = parse_size(host, options.name("host_budget"))
     disk = "" if options.disk is None else os.fspath(options.disk)
     disk_bytes = None
     if options.disk_budget is not None:

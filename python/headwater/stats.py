@@ -6,8 +6,21 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
+class Stall:
+    """Moves that one operator waited for, of tensors of one size."""
+
+    op: str  # the operator that waited
+    direction: str  # "fetch", or "offload" where room had to be made
+    tensor: int  # id of the last of the tensors; activations have new ones in every step
+    tensor_bytes: int  # of each of them
+    num_waits: int
+    wait_seconds: float  # host_seconds, or what the bytes take on the link where that is more
+    host_seconds: float  # that the calling thread spent
+
+
+@dataclass(frozen=True)
 class Stats:
-    """Numbers since ``enable`` (the peak: since ``reset_peak_stats``). All zero if never enabled.
+    """Numbers since ``enable`` (the peaks: since ``reset_peak_stats``). All zero if never enabled.
 
     >>> Stats(budget_bytes=1024).as_dict()["budget_bytes"]
     1024
@@ -19,7 +32,10 @@ class Stats:
     managed_bytes: int = 0  # bytes of all managed tensors, on the device or not
     pinned_bytes: int = 0  # bytes that may not leave the device now
     unmanaged_bytes: int = 0  # device bytes seen in operators but left alone
-    host_bytes: int = 0  # host memory that holds offloaded tensors
+    host_bytes: int = 0  # of tensors stored in host memory, those on their way included
+    peak_host_bytes: int = 0  # most of them at once
+    host_slab_bytes: int = 0  # host memory taken from the system for them; on a GPU it is pinned
+    peak_host_slab_bytes: int = 0  # most that was taken at once
     disk_bytes: int = 0  # disk space that holds tensors the host had no room for
     bytes_offloaded: int = 0  # copied from the device
     bytes_fetched: int = 0  # copied back to it

@@ -1,5 +1,6 @@
 #include "bindings.h"
 #include "cache_lock.h"
+#include "headwater/device/host/free_memory.h"
 #include "headwater/torch.h"
 #include "interceptor.h"
 #include "list_ops.h"
@@ -97,6 +98,9 @@ py::dict stats() {
   d["managed_bytes"] = s.managed_bytes;
   d["pinned_bytes"] = s.pinned_bytes;
   d["host_bytes"] = s.host_bytes;
+  d["peak_host_bytes"] = s.peak_host_bytes;
+  d["host_slab_bytes"] = s.host_slab_bytes;
+  d["peak_host_slab_bytes"] = s.peak_host_slab_bytes;
   d["disk_bytes"] = s.disk_bytes;
   d["unmanaged_bytes"] = s.unmanaged_bytes;
   d["bytes_offloaded"] = s.moves.bytes_offloaded;
@@ -126,6 +130,22 @@ py::dict stats() {
   return d;
 }
 
+std::vector<py::dict> stalls() {
+  std::vector<py::dict> found;
+  for (const Stall& stall : current_stats().stalls) {
+    py::dict d;
+    d["op"] = stall.op;
+    d["direction"] = stall.direction == Direction::kToDevice ? "fetch" : "offload";
+    d["tensor"] = stall.tensor.value();
+    d["tensor_bytes"] = stall.tensor_bytes;
+    d["num_waits"] = stall.num_waits;
+    d["wait_seconds"] = static_cast<double>(stall.wait_ns) * 1e-9;
+    d["host_seconds"] = static_cast<double>(stall.host_ns) * 1e-9;
+    found.push_back(std::move(d));
+  }
+  return found;
+}
+
 void enable(std::optional<std::size_t> budget,
             const std::string& device,
             std::optional<std::size_t> host_budget,
@@ -140,7 +160,7 @@ void enable(std::optional<std::size_t> budget,
   SessionOptions options;
   options.budget = budget.value_or(Options::kMinimum);
   options.device = device;
-  options.host_budget = host_budget.value_or(Options::kUnlimited);
+  options.host_budget = host_budget.value_or(Options::kAutomatic);
   options.disk = disk;
   options.disk_budget = disk_budget.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
@@ -222,6 +242,8 @@ void bind_session(py::module_& m) {
     open.set_budget(budget.value_or(Options::kMinimum));
   });
   m.def("stats", &stats);
+  m.def("stalls", &stalls);
+  m.def("free_host_bytes", [] { return host::free_memory(); });
   m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });
   m.def("end_step", [] {
     if (const std::shared_ptr<SessionState> now = state()) {

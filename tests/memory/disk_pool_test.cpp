@@ -3,10 +3,14 @@
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
 #include "headwater/device/disk/disk_error.h"
+#include "headwater/device/sim/sim_host_memory.h"
+#include "headwater/memory/host_pool.h"
 #include "support/disk_rig.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <sys/wait.h>
 #include <thread>
@@ -45,6 +49,30 @@ TEST_F(DiskPoolTest, BytesComeBackAsTheyWent) {
   const DiskBlock block = written(bytes);
   EXPECT_EQ(block.bytes(), bytes.size());
   EXPECT_EQ(read(block, bytes.size()), bytes);
+}
+
+TEST_F(DiskPoolTest, AHostBlockInPartsIsWrittenAsOneAndReadIntoOthers) {
+  sim::HostMemory memory(4_MiB);
+  HostPool host(memory, 4_MiB, 128_KiB);
+  {
+    const HostBlock first = host.try_allocate(128_KiB);
+    const HostBlock second = host.try_allocate(256_KiB);
+  }
+  const Bytes bytes = support::random_bytes(300'001, 1);
+  const HostBlock source = host.try_gather(bytes.size());
+  ASSERT_EQ(source.parts().size(), 2U);
+  auto next = bytes.begin();
+  for (const HostBlock::Part part : source.parts()) {
+    std::copy_n(next, part.size(), part.begin());
+    next += static_cast<std::ptrdiff_t>(part.size());
+  }
+  DiskBlock block = pool_.try_allocate(bytes.size());
+  pool_.write(block, source).wait();
+  EXPECT_EQ(block.checksum(), written(bytes).checksum());
+  EXPECT_EQ(read(block, bytes.size()), bytes);
+  const HostBlock target = host.try_allocate(bytes.size());
+  pool_.read(block, target).wait();
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.data()));
 }
 
 TEST_F(DiskPoolTest, BlocksDoNotMix) {

@@ -1,6 +1,7 @@
 #include "headwater/memory/host_pool.h"
 
 #include "headwater/base/bytes.h"
+#include "headwater/base/error.h"
 #include "headwater/device/sim/sim_host_memory.h"
 #include "support/faulty_host_memory.h"
 
@@ -152,6 +153,70 @@ TEST_F(HostPoolTest, HasTheTierOfItsMemory) {
   sim::HostMemory pageable(1_MiB, Tier::kHost);
   EXPECT_EQ(HostPool(memory_, 1_MiB, 1_MiB).tier(), Tier::kPinnedHost);
   EXPECT_EQ(HostPool(pageable, 1_MiB, 1_MiB).tier(), Tier::kHost);
+}
+
+TEST_F(HostPoolTest, FreePartsAreGatheredBeforeThereIsANewSlab) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  HostBlock first = pool.try_allocate(1_MiB);
+  HostBlock second = pool.try_allocate(1_MiB);
+  first.release();
+  second.release();
+  const HostBlock block = pool.try_gather(2_MiB - 100);
+  ASSERT_EQ(block.parts().size(), 2U);
+  EXPECT_EQ(block.parts()[0].size() + block.parts()[1].size(), 2_MiB - 100);
+  EXPECT_EQ(pool.slab_bytes_held(), 2_MiB);
+  EXPECT_THROW(block.data(), InternalError);
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, WhatTheFreePartsLackBecomesASlab) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  { const HostBlock freed = pool.try_allocate(1_MiB); }
+  const HostBlock block = pool.try_gather(4_MiB);
+  EXPECT_EQ(block.parts().size(), 2U);
+  EXPECT_EQ(pool.slab_bytes_held(), 4_MiB);
+}
+
+TEST_F(HostPoolTest, ABlockIsWholeWhereLittleIsIdle) {
+  HostPool pool(memory_, 60_MiB, 128_KiB);
+  const HostBlock kept = pool.try_allocate(20_MiB);
+  { const HostBlock freed = pool.try_allocate(128_KiB); }
+  const HostBlock block = pool.try_gather(10_MiB);
+  EXPECT_EQ(block.parts().size(), 1U);
+  EXPECT_EQ(pool.slab_bytes_held(), 30_MiB + 128_KiB);
+}
+
+TEST_F(HostPoolTest, SmallPartsAreBetterThanNone) {
+  HostPool pool(memory_, 1_MiB, 1_MiB);
+  std::vector<HostBlock> blocks;
+  for (int i = 0; i < 32; ++i) {
+    blocks.push_back(pool.try_allocate(32_KiB));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    blocks[i].release();
+  }
+  const HostBlock block = pool.try_gather(512_KiB);
+  EXPECT_EQ(block.parts().size(), 16U);
+  EXPECT_FALSE(pool.try_gather(1));
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, ARefusedRequestTakesNothing) {
+  HostPool pool(memory_, 2_MiB, 1_MiB);
+  const HostBlock kept = pool.try_allocate(64);
+  EXPECT_FALSE(pool.try_gather(2_MiB));
+  EXPECT_EQ(pool.block_bytes(), 64U);
+  EXPECT_EQ(pool.peak_block_bytes(), 64U);
+  pool.check_invariants();
+}
+
+TEST_F(HostPoolTest, ThePeakOfBlocksStartsAgainFromWhatIsThere) {
+  HostPool pool(memory_, 16_MiB, 1_MiB);
+  const HostBlock kept = pool.try_gather(1_KiB);
+  { const HostBlock freed = pool.try_gather(4_KiB); }
+  EXPECT_EQ(pool.peak_block_bytes(), 5_KiB);
+  pool.reset_peak();
+  EXPECT_EQ(pool.peak_block_bytes(), 1_KiB);
 }
 
 TEST_F(HostPoolTest, ThreadsGetBlocksOfTheirOwn) {

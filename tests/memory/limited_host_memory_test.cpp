@@ -2,6 +2,7 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/device/sim/sim_host_memory.h"
+#include "support/counting_host_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +49,32 @@ TEST_F(LimitedHostMemoryTest, FreedBytesCanBeHadAgain) {
 TEST_F(LimitedHostMemoryTest, HasTheTierOfItsMemory) {
   EXPECT_EQ(first_.tier(), Tier::kPinnedHost);
   EXPECT_EQ(second_.tier(), Tier::kHost);
+}
+
+TEST_F(LimitedHostMemoryTest, WhatWasRefusedIsNotAskedForAgainUntilSomethingGoesBack) {
+  sim::HostMemory inner(4_MiB);
+  support::CountingHostMemory counting(inner);
+  Budget budget(64_MiB);
+  LimitedHostMemory memory(counting, budget);
+  void* const first = memory.try_allocate(3_MiB);
+  EXPECT_EQ(memory.try_allocate(2_MiB), nullptr);
+  EXPECT_EQ(memory.try_allocate(5_MiB), nullptr);
+  EXPECT_EQ(counting.num_asked(), 2U);
+  EXPECT_EQ(budget.used(), 3_MiB);
+  memory.free(first, 3_MiB);
+  void* const second = memory.try_allocate(2_MiB);
+  EXPECT_NE(second, nullptr);
+  memory.free(second, 2_MiB);
+}
+
+TEST_F(LimitedHostMemoryTest, LessThanWhatWasRefusedIsAskedFor) {
+  sim::HostMemory inner(4_MiB);
+  Budget budget(64_MiB);
+  LimitedHostMemory memory(inner, budget);
+  EXPECT_EQ(memory.try_allocate(5_MiB), nullptr);
+  void* const data = memory.try_allocate(4_MiB);
+  EXPECT_NE(data, nullptr);
+  memory.free(data, 4_MiB);
 }
 
 }  // namespace

@@ -47,6 +47,17 @@ TEST_F(RetiredBlocksTest, ABlockStaysUntilItsCopyEnds) {
   EXPECT_EQ(pool_.block_bytes(), 0U);
 }
 
+TEST_F(RetiredBlocksTest, ABlockDoesNotWaitForTheCopyOfAnother) {
+  const StreamRef other = device_.create_stream();
+  retired_.add(pool_.try_allocate(1_KiB), slow_copy());
+  device_.copy(host_bytes_.data(), device_bytes_, 64, Direction::kToHost, other);
+  const Event quick = device_.record(other);
+  retired_.add(pool_.try_allocate(2_KiB), quick);
+  device_.synchronize(quick);
+  retired_.collect();
+  EXPECT_EQ(pool_.block_bytes(), 1_KiB);
+}
+
 TEST_F(RetiredBlocksTest, TheOldestCanBeWaitedFor) {
   retired_.add(pool_.try_allocate(1_KiB), slow_copy());
   retired_.add(pool_.try_allocate(2_KiB), slow_copy());

@@ -47,6 +47,8 @@ TEST_P(StepTimeTest, ARepeatedStepTakesLittleMoreThanTheBound) {
   EXPECT_EQ(moved.num_offloads_ahead, moved.num_offloads);
   EXPECT_EQ(moved.num_fetches_abandoned, 0U);
   EXPECT_LE(training.peak_bytes(), budget);
+  EXPECT_LE(static_cast<double>(training.slab_bytes()),
+            1.02 * static_cast<double>(training.peak_stored_bytes()));
 }
 
 std::vector<Case> cases() {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from headwater.devices import default_host_budget, find_device, free_bytes
+from headwater.devices import find_device, free_bytes
 from headwater.options import (
     MINIMUM,
     Options,
@@ -143,11 +143,3 @@ def test_the_free_memory_of_the_machine_is_known() -> None:
 
 def test_sizes_are_printed_with_their_unit() -> None:
     assert [format_bytes(n) for n in (12, 1536, 3 * GIB)] == ["12 B", "1.5 KiB", "3 GiB"]
-
-
-def test_on_a_gpu_the_host_gives_most_of_what_it_has_free() -> None:
-    free = free_bytes("cpu")
-    budget = default_host_budget("cuda:0")
-    assert budget is not None
-    assert 0.8 * free < budget < free
-    assert default_host_budget("cpu") is None

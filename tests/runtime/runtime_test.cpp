@@ -4,6 +4,7 @@
 #include "headwater/device/sim/clock.h"
 #include "headwater/device/sim/sim_device.h"
 #include "headwater/device/sim/sim_host_memory.h"
+#include "support/faulty_host_memory.h"
 #include "support/recording_listener.h"
 #include "support/sim_device_memory.h"
 #include "support/temporary_folder.h"
@@ -11,8 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace headwater {
 namespace {
@@ -27,8 +31,10 @@ class RuntimeTest : public testing::Test {
     Machine machine;
     machine.device =
         std::make_unique<sim::Device>(clock_, sim::Options{.capacity = kDeviceBytes, .link = {}});
-    machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB));
+    machine.host.push_back(std::make_unique<support::FaultyHostMemory>(pinned_));
     machine.host.push_back(std::make_unique<sim::HostMemory>(256_MiB, Tier::kHost));
+    machine.host_bytes = 128_MiB;
+    first_host_ = static_cast<support::FaultyHostMemory*>(machine.host.front().get());
     memory_ = std::make_unique<support::SimDeviceMemory>(*machine.device);
     runtime_ = std::make_unique<Runtime>(options, std::move(machine), *memory_, listener_);
   }
@@ -43,11 +49,14 @@ class RuntimeTest : public testing::Test {
 
   Report report() const {
     Report report = runtime_->report();
-    report.moves.stall_ns = 0;  // differs from run to run
+    report.moves.stall_ns = 0;  // both differ from run to run
+    report.stalls.clear();
     return report;
   }
 
   sim::Clock clock_;
+  sim::HostMemory pinned_{256_MiB};
+  support::FaultyHostMemory* first_host_ = nullptr;
   std::unique_ptr<support::SimDeviceMemory> memory_;
   std::unique_ptr<Runtime> runtime_;
   support::RecordingListener listener_;
@@ -82,6 +91,9 @@ TEST_F(RuntimeTest, TheReportTellsWhereTheBytesAre) {
                     .managed_bytes = 3_MiB,
                     .pinned_bytes = 1_MiB,
                     .host_bytes = 1_MiB,
+                    .peak_host_bytes = 1_MiB,
+                    .host_slab_bytes = HostPool::kLeastSlabBytes,
+                    .peak_host_slab_bytes = HostPool::kLeastSlabBytes,
                     .num_tensors = 3,
                     .moves = {.bytes_offloaded = 1_MiB, .num_offloads = 1}}));
 }
@@ -159,6 +171,8 @@ TEST_F(RuntimeTest, ClosingGivesEveryTensorAndAllHostMemoryBack) {
   EXPECT_EQ(report().num_tensors, 0U);
   EXPECT_EQ(report().resident_bytes, 0U);
   EXPECT_EQ(report().host_bytes, 0U);
+  EXPECT_EQ(report().host_slab_bytes, 0U);
+  EXPECT_EQ(pinned_.used_bytes(), 0U);
 }
 
 TEST_F(RuntimeTest, ClosingWithoutRoomThrowsAndLosesNothing) {
@@ -215,6 +229,77 @@ TEST_F(RuntimeTest, AnUnusableDiskIsRefused) {
   EXPECT_THROW(start({.disk = (folder.path() / "absent").string()}), InvalidArgument);
   EXPECT_THROW(start({.disk = folder.path().string(), .disk_budget = 0}), InvalidArgument);
   EXPECT_THROW(start({.disk_budget = 1_MiB}), InvalidArgument);
+}
+
+TEST_F(RuntimeTest, WithoutAHostBudgetTheMachineSaysHowMuchItHas) {
+  start({.budget = 1_MiB});
+  make(1_MiB);
+  EXPECT_EQ(runtime_->report().host_bytes, 0U);
+  for (int i = 0; i < 128; ++i) {
+    make(1_MiB);
+  }
+  EXPECT_EQ(report().host_bytes, 128_MiB);
+  EXPECT_THROW(make(1_MiB), OutOfMemory);
+}
+
+TEST_F(RuntimeTest, WhereNothingCanBePinnedPageableMemoryServesWithOneWarning) {
+  start({.budget = 1_MiB});
+  first_host_->fail_from_now();
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 16; ++i) {
+    make(1_MiB);
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(report().host_bytes, 15_MiB);
+  EXPECT_EQ(pinned_.used_bytes(), 0U);
+  EXPECT_THAT(told, testing::StartsWith("headwater warning: The system pins no more host memory"));
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1);
+}
+
+TEST_F(RuntimeTest, PinningIsTriedAgainAfterAStep) {
+  start({.budget = 1_MiB, .log_level = LogLevel::kOff});
+  first_host_->fail_from_now();
+  make(1_MiB);
+  make(1_MiB);
+  first_host_->succeed_from_now();
+  for (int i = 0; i < 4; ++i) {
+    make(1_MiB);
+  }
+  EXPECT_EQ(pinned_.used_bytes(), 0U);
+  runtime_->end_step();
+  make(1_MiB);
+  EXPECT_EQ(pinned_.used_bytes(), HostPool::kLeastSlabBytes);
+}
+
+TEST_F(RuntimeTest, HostMemoryThatNoStepNeedsAnyMoreGoesBack) {
+  start({.budget = 1_MiB});
+  std::vector<Tensor*> tensors;
+  for (int i = 0; i < 33; ++i) {
+    tensors.push_back(&make(1_MiB));
+  }
+  EXPECT_EQ(report().host_slab_bytes, 32_MiB);
+  for (Tensor* tensor : tensors) {
+    const MutexLock lock(runtime_->cache().mutex());
+    const Buffer freed = runtime_->cache().forget(*tensor);
+  }
+  for (std::size_t i = 0; i <= PeakWindow::kSteps; ++i) {
+    clock_.advance(1'000'000'000);
+    runtime_->end_step();
+  }
+  EXPECT_LE(report().host_slab_bytes, HostPool::kLeastSlabBytes);
+  EXPECT_EQ(report().peak_host_slab_bytes, 32_MiB);
+  runtime_->reset_peak();
+  EXPECT_LE(report().peak_host_slab_bytes, HostPool::kLeastSlabBytes);
+}
+
+TEST_F(RuntimeTest, TheReportNamesTheWorstStalls) {
+  start({.budget = 1_MiB});
+  make(1_MiB);
+  make(1_MiB);
+  const Report report = runtime_->report();
+  ASSERT_EQ(report.stalls.size(), 1U);
+  EXPECT_EQ(report.stalls[0].direction, Direction::kToHost);
+  EXPECT_EQ(report.stalls[0].tensor_bytes, 1_MiB);
 }
 
 }  // namespace

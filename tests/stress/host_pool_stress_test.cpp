@@ -21,18 +21,22 @@ using namespace literals;  // NOLINT(google-build-using-namespace)
 class Reference {
  public:
   void add(const HostBlock& block) {
-    const auto* begin = static_cast<const std::byte*>(block.data());
-    const auto* end = begin + rounded(block);
-    const auto next = ends_.lower_bound(begin);
-    ASSERT_TRUE(next == ends_.end() || end <= next->first);
-    ASSERT_TRUE(next == ends_.begin() || std::prev(next)->second <= begin);
-    ends_.emplace(begin, end);
-    bytes_ += rounded(block);
+    for (const HostBlock::Part part : block.parts()) {
+      const std::byte* begin = part.data();
+      const std::byte* end = begin + rounded(part);
+      const auto next = ends_.lower_bound(begin);
+      ASSERT_TRUE(next == ends_.end() || end <= next->first);
+      ASSERT_TRUE(next == ends_.begin() || std::prev(next)->second <= begin);
+      ends_.emplace(begin, end);
+      bytes_ += rounded(part);
+    }
   }
 
   void remove(const HostBlock& block) {
-    ASSERT_EQ(ends_.erase(static_cast<const std::byte*>(block.data())), 1U);
-    bytes_ -= rounded(block);
+    for (const HostBlock::Part part : block.parts()) {
+      ASSERT_EQ(ends_.erase(part.data()), 1U);
+      bytes_ -= rounded(part);
+    }
   }
 
   std::size_t bytes() const { return bytes_; }
@@ -40,8 +44,8 @@ class Reference {
  private:
   static constexpr std::size_t kUnit = HostPool::kAlignment;
 
-  static std::size_t rounded(const HostBlock& block) {
-    return std::max<std::size_t>((block.bytes() + kUnit - 1) / kUnit, 1) * kUnit;
+  static std::size_t rounded(HostBlock::Part part) {
+    return std::max<std::size_t>((part.size() + kUnit - 1) / kUnit, 1) * kUnit;
   }
 
   std::map<const std::byte*, const std::byte*> ends_;
@@ -55,7 +59,8 @@ class HostPoolStressTest : public testing::TestWithParam<unsigned> {
   void allocate() {
     // Small sizes are as likely as large ones, up to twice a slab.
     const std::size_t largest = std::size_t{1} << pick(19);
-    HostBlock block = pool_.try_allocate(pick(largest));
+    const std::size_t bytes = pick(largest);
+    HostBlock block = pick(1) == 0 ? pool_.try_allocate(bytes) : pool_.try_gather(bytes);
     if (block) {
       reference_.add(block);
       blocks_.push_back(std::move(block));
@@ -94,6 +99,8 @@ TEST_P(HostPoolStressTest, RandomProgramsKeepTheInvariants) {
     const std::size_t verb = pick(99);
     if (verb < 1) {
       pool_.trim();
+    } else if (verb < 2) {
+      pool_.end_step();
     } else if (verb < 55) {
       allocate();
     } else {

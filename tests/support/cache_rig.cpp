@@ -83,14 +83,20 @@ void CacheRig::fill(const Tensor& tensor, unsigned seed) {
 std::vector<std::byte> CacheRig::bytes_of(const Tensor& tensor) {
   device.synchronize(device.record(tensor.stream));
   device.synchronize(tensor.copied);
-  if (!tensor.device && !on_host(tensor)) {
+  if (tensor.device) {
+    const auto* begin = static_cast<const std::byte*>(tensor.device.data());
+    return {begin, begin + tensor.bytes};
+  }
+  if (!on_host(tensor)) {
     std::vector<std::byte> bytes(tensor.bytes);
     disk_pool->read(tensor.disk.block, bytes.data(), tensor.bytes).wait();
     return bytes;
   }
-  const void* data = tensor.device ? tensor.device.data() : tensor.host.data();
-  const auto* begin = static_cast<const std::byte*>(data);
-  return {begin, begin + tensor.bytes};
+  std::vector<std::byte> bytes;
+  for (const HostBlock::Part part : tensor.host.parts()) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
 }
 
 Reservation CacheRig::acquire(const std::vector<Use>& uses,

@@ -45,6 +45,8 @@ class SimTraining {
   Statistics statistics() { return rig_.statistics(); }
   std::size_t peak_bytes() const { return rig_.budget.peak(); }
   std::uint64_t expected_ns();
+  std::size_t peak_stored_bytes() const { return rig_.first_pool.peak_block_bytes(); }
+  std::size_t slab_bytes() const { return rig_.first_pool.slab_bytes_held(); }
 
   /// What must be away at the peak leaves during forward and comes back during the rest.
   static double bound_ns(const SimNetwork& network, std::size_t plain_peak, std::size_t budget);

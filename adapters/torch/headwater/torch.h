@@ -26,7 +26,9 @@ struct SessionOptions {
   std::size_t budget = Options::kMinimum;
   /// "cuda", "cuda:1", "cpu"; empty picks the current CUDA device, or the CPU without one.
   std::string device;
-  std::size_t host_budget = Options::kUnlimited;
+  /// Bytes of host memory for offloaded tensors. Unless told, on a GPU 90 % of what the machine and
+  /// its control groups have free.
+  std::size_t host_budget = Options::kAutomatic;
   /// Folder for the bytes of tensors that the host has no room for. Empty: none go to disk.
   std::string disk = {};
   std::size_t disk_budget = Options::kUnlimited;

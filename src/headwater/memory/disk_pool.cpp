@@ -105,34 +105,52 @@ DiskBlock DiskPool::try_allocate(std::size_t bytes) {
 }
 
 DiskTransfer DiskPool::write(DiskBlock& block, const void* source, std::size_t bytes) {
-  HEADWATER_CHECK(block.pool_ == this);
-  HEADWATER_CHECK_LE(bytes, block.bytes());
-  const std::size_t offset = block.offset();
-  const std::span from(static_cast<const std::byte*>(source), bytes);
-  begin_write(offset, bytes);
-  Lane& lane = *writers_[next_writer_++ % writers_.size()];
-  const disk::IoTicket ticket = lane.enqueue([this, offset, from](StagedCopy& copy) {
-    Ending ending(*this, offset, std::nullopt);
-    ending.checksum = copy.write(offset, from);
-  });
-  return {ticket, log()};
+  // Nothing is written to it: a part is a part of either direction.
+  auto* const begin = const_cast<std::byte*>(static_cast<const std::byte*>(source));
+  return write_parts(block, {HostBlock::Part(begin, bytes)}, bytes);
+}
+
+DiskTransfer DiskPool::write(DiskBlock& block, const HostBlock& source) {
+  return write_parts(block, {source.parts().begin(), source.parts().end()}, source.bytes());
 }
 
 DiskTransfer DiskPool::read(const DiskBlock& block, void* target, std::size_t bytes) {
+  return read_parts(block, {HostBlock::Part(static_cast<std::byte*>(target), bytes)}, bytes);
+}
+
+DiskTransfer DiskPool::read(const DiskBlock& block, const HostBlock& target) {
+  return read_parts(block, {target.parts().begin(), target.parts().end()}, target.bytes());
+}
+
+DiskTransfer DiskPool::write_parts(DiskBlock& block, Parts source, std::size_t bytes) {
+  HEADWATER_CHECK(block.pool_ == this);
+  HEADWATER_CHECK_LE(bytes, block.bytes());
+  const std::size_t offset = block.offset();
+  begin_write(offset, bytes);
+  Lane& lane = *writers_[next_writer_++ % writers_.size()];
+  const disk::IoTicket ticket =
+      lane.enqueue([this, offset, source = std::move(source)](StagedCopy& copy) {
+        Ending ending(*this, offset, std::nullopt);
+        ending.checksum = copy.write_parts(offset, source);
+      });
+  return {ticket, log()};
+}
+
+DiskTransfer DiskPool::read_parts(const DiskBlock& block, Parts target, std::size_t bytes) {
   HEADWATER_CHECK(block.pool_ == this);
   if (!owned()) {
     throw_not_owned(bytes);
   }
   const std::size_t offset = block.offset();
-  const std::span to(static_cast<std::byte*>(target), bytes);
   const std::uint64_t written = begin_read(offset, bytes);
   Lane& lane = *readers_[next_reader_++ % readers_.size()];
-  const disk::IoTicket ticket = lane.enqueue([this, offset, to, written](StagedCopy& copy) {
-    const Ending ending(*this, offset, written);
-    if (copy.read(offset, to) != written) {
-      throw_corrupt(offset, to.size());
-    }
-  });
+  const disk::IoTicket ticket =
+      lane.enqueue([this, offset, target = std::move(target), written, bytes](StagedCopy& copy) {
+        const Ending ending(*this, offset, written);
+        if (copy.read_parts(offset, target) != written) {
+          throw_corrupt(offset, bytes);
+        }
+      });
   return {ticket, log()};
 }
 

@@ -7,6 +7,7 @@
 #include "headwater/memory/budget.h"
 #include "headwater/memory/disk_block.h"
 #include "headwater/memory/disk_space.h"
+#include "headwater/memory/host_block.h"
 
 #include <atomic>
 #include <cstddef>
@@ -50,6 +51,11 @@ class DiskPool {
   /// child. REQUIRES: that write has ended without a failure and had as many bytes.
   [[nodiscard]] DiskTransfer read(const DiskBlock& block, void* target, std::size_t bytes)
       HEADWATER_EXCLUDES(mutex_);
+  /// The same with all of a host block, in one part or several.
+  [[nodiscard]] DiskTransfer write(DiskBlock& block, const HostBlock& source)
+      HEADWATER_EXCLUDES(mutex_);
+  [[nodiscard]] DiskTransfer read(const DiskBlock& block, const HostBlock& target)
+      HEADWATER_EXCLUDES(mutex_);
   /// Returns space without blocks to the file system.
   void trim() { space_.trim(); }
 
@@ -65,7 +71,12 @@ class DiskPool {
   class Ending;
   class Lane;
   struct Record;
+  using Parts = std::vector<HostBlock::Part>;
 
+  DiskTransfer write_parts(DiskBlock& block, Parts source, std::size_t bytes)
+      HEADWATER_EXCLUDES(mutex_);
+  DiskTransfer read_parts(const DiskBlock& block, Parts target, std::size_t bytes)
+      HEADWATER_EXCLUDES(mutex_);
   void give_back(std::size_t offset) noexcept HEADWATER_EXCLUDES(mutex_);
   std::optional<std::uint64_t> checksum_of(std::size_t offset) const HEADWATER_EXCLUDES(mutex_);
   void begin_write(std::size_t offset, std::size_t bytes) HEADWATER_EXCLUDES(mutex_);

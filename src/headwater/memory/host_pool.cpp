@@ -47,32 +47,11 @@ class HostPool::Slab {
   Reservation charge_;
 };
 
-HostBlock::HostBlock(HostBlock&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-HostBlock& HostBlock::operator=(HostBlock&& other) noexcept {
-  if (this != &other) {
-    release();
-    pool_ = std::exchange(other.pool_, nullptr);
-    data_ = std::exchange(other.data_, nullptr);
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-void HostBlock::release() noexcept {
-  if (pool_ != nullptr) {
-    pool_->give_back(data_, bytes_);
-  }
-  pool_ = nullptr;
-  data_ = nullptr;
-  bytes_ = 0;
-}
-
 HostPool::HostPool(HostMemory& memory, std::size_t limit, std::size_t slab_bytes)
-    : memory_(memory), slab_bytes_(round_up(slab_bytes)), budget_(limit) {}
+    : memory_(memory),
+      slab_bytes_(round_up(slab_bytes)),
+      least_part_(std::clamp(slab_bytes_, kPageBytes, kLeastPartBytes)),
+      budget_(limit) {}
 
 HostPool::~HostPool() = default;
 
@@ -81,30 +60,69 @@ HostBlock HostPool::try_allocate(std::size_t bytes) {
     return {};
   }
   const std::size_t rounded = round_up(bytes);
-  void* data = take(rounded);
-  if (data == nullptr) {
-    data = take_from_new_slab(rounded);
-  }
-  if (data == nullptr) {
+  Parts parts;
+  if (!try_take(rounded, parts) && !try_take_from_new_slab(rounded, parts)) {
     // Empty slabs, each too small for the request, may be what fills the limit.
     trim();
-    data = take_from_new_slab(rounded);
+    if (!try_take_from_new_slab(rounded, parts)) {
+      return {};
+    }
   }
-  return data == nullptr ? HostBlock() : HostBlock(this, data, bytes);
+  return block_of(std::move(parts), bytes);
+}
+
+HostBlock HostPool::try_gather(std::size_t bytes) {
+  if (bytes > limit()) {
+    return {};
+  }
+  const std::size_t rounded = round_up(bytes);
+  Parts parts;
+  std::size_t missing = gather(rounded, std::max(rounded / kMostParts, least_part_), parts);
+  if (missing > 0 && may_stay_idle(rounded, parts)) {
+    give_back(parts);
+    parts.clear();
+    missing = rounded;
+  }
+  if (missing > 0 && !try_take_from_new_slab(missing, parts)) {
+    missing = gather(missing, kPageBytes, parts);  // small parts are better than none
+    if (missing > 0) {
+      give_back(parts);
+      return try_allocate(bytes);
+    }
+  }
+  return block_of(std::move(parts), bytes);
 }
 
 void HostPool::trim() {
   std::vector<std::unique_ptr<Slab>> empty;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
-  for (auto it = slabs_.begin(); it != slabs_.end();) {
-    if (it->second->parts.untouched()) {
-      rooms_.erase(room_of(*it->second));
-      empty.push_back(std::move(it->second));
-      it = slabs_.erase(it);
-    } else {
-      ++it;
+  for (Slab* slab : empty_slabs()) {
+    empty.push_back(remove(*slab));
+  }
+}
+
+void HostPool::end_step() {
+  std::vector<std::unique_ptr<Slab>> surplus;  // destroyed after the lock is released
+  const MutexLock lock(mutex_);
+  const std::size_t most = recent_.most();
+  recent_.end_step(block_bytes_);
+  std::size_t held = budget_.used();
+  if (held <= most + most / kSurplusShare + kLeastSlabBytes) {
+    return;
+  }
+  for (Slab* slab : empty_slabs()) {
+    const std::size_t bytes = slab->parts.capacity();
+    if (held >= most + bytes) {
+      held -= bytes;
+      surplus.push_back(remove(*slab));
     }
   }
+}
+
+void HostPool::reset_peak() {
+  const MutexLock lock(mutex_);
+  peak_block_bytes_ = block_bytes_;
+  budget_.reset_peak();
 }
 
 std::size_t HostPool::block_bytes() const {
@@ -112,50 +130,91 @@ std::size_t HostPool::block_bytes() const {
   return block_bytes_;
 }
 
-void HostPool::give_back(void* data, std::size_t bytes) noexcept {
+std::size_t HostPool::peak_block_bytes() const {
   const MutexLock lock(mutex_);
-  const std::size_t rounded = round_up(bytes);
-  const auto address = static_cast<std::byte*>(data);
-  Slab& slab = *std::prev(slabs_.upper_bound(address))->second;
-  rooms_.erase(room_of(slab));
-  slab.parts.give_back(static_cast<std::size_t>(address - slab.data()), rounded);
-  rooms_.insert(room_of(slab));
-  block_bytes_ -= rounded;
+  return peak_block_bytes_;
 }
 
-void* HostPool::take(std::size_t bytes) {
+void HostPool::give_back(std::span<const HostBlock::Part> parts) noexcept {
   const MutexLock lock(mutex_);
-  const auto found = rooms_.lower_bound({bytes, 0, nullptr});
-  if (found == rooms_.end()) {
-    return nullptr;
+  for (const HostBlock::Part part : parts) {
+    const std::size_t rounded = round_up(part.size());
+    Slab& slab = *std::prev(slabs_.upper_bound(part.data()))->second;
+    rooms_.erase(room_of(slab));
+    slab.parts.give_back(static_cast<std::size_t>(part.data() - slab.data()), rounded);
+    rooms_.insert(room_of(slab));
+    block_bytes_ -= rounded;
   }
-  Slab& slab = *std::get<Slab*>(*found);
-  rooms_.erase(found);
+}
+
+std::size_t HostPool::gather(std::size_t bytes, std::size_t least, Parts& parts) {
+  const MutexLock lock(mutex_);
+  while (bytes > 0) {
+    if (const auto fits = rooms_.lower_bound({bytes, 0, nullptr}); fits != rooms_.end()) {
+      take(fits, bytes, parts);
+      return 0;
+    }
+    // None holds all of it: the largest of them. Whole pages, so that a file takes them as they
+    // are.
+    const std::size_t largest = rooms_.empty() ? 0 : std::get<0>(*rooms_.rbegin());
+    if (largest < least) {
+      break;
+    }
+    const std::size_t part = largest / kPageBytes * kPageBytes;
+    take(std::prev(rooms_.end()), part, parts);
+    bytes -= part;
+  }
+  return bytes;
+}
+
+bool HostPool::try_take(std::size_t bytes, Parts& parts) {
+  const MutexLock lock(mutex_);
+  const auto fits = rooms_.lower_bound({bytes, 0, nullptr});
+  if (fits == rooms_.end()) {
+    return false;
+  }
+  take(fits, bytes, parts);
+  return true;
+}
+
+bool HostPool::try_take_from_new_slab(std::size_t bytes, Parts& parts) {
+  std::unique_ptr<Slab> slab = make_slab(bytes);
+  if (slab == nullptr) {
+    return false;
+  }
+  const MutexLock lock(mutex_);
+  slab->serial = next_serial_++;
+  const auto room = rooms_.insert(room_of(*slab)).first;
+  slabs_.emplace(slab->data(), std::move(slab));
+  // Taken before any other thread can see the slab: the maker never goes away empty-handed.
+  take(room, bytes, parts);
+  return true;
+}
+
+void HostPool::take(std::set<Room>::iterator room, std::size_t bytes, Parts& parts) {
+  Slab& slab = *std::get<Slab*>(*room);
+  rooms_.erase(room);
   const std::size_t offset = slab.parts.try_take(bytes).value();
   rooms_.insert(room_of(slab));
   block_bytes_ += bytes;
-  return slab.data() + offset;
+  parts.emplace_back(slab.data() + offset, bytes);
 }
 
-void* HostPool::take_from_new_slab(std::size_t bytes) {
-  std::unique_ptr<Slab> slab = make_slab(bytes);
-  if (slab == nullptr) {
-    return nullptr;
-  }
-  // Taken before any other thread can see the slab: the maker never goes away empty-handed.
-  const std::size_t offset = slab->parts.try_take(bytes).value();
-  std::byte* const data = slab->data();
+bool HostPool::may_stay_idle(std::size_t bytes, const Parts& gathered) const {
   const MutexLock lock(mutex_);
-  slab->serial = next_serial_++;
-  rooms_.insert(room_of(*slab));
-  slabs_.emplace(data, std::move(slab));
-  block_bytes_ += bytes;
-  return data + offset;
+  std::size_t stored = block_bytes_;
+  for (const HostBlock::Part part : gathered) {
+    stored -= part.size();
+  }
+  return budget_.used() - stored <= (stored + bytes) / kIdleShare;
 }
 
 std::unique_ptr<HostPool::Slab> HostPool::make_slab(std::size_t bytes) {
-  const std::size_t rest = std::min(slab_bytes_, round_down(budget_.available()));
-  for (const std::size_t size : {std::max(bytes, slab_bytes_), std::max(bytes, rest), bytes}) {
+  const std::size_t shared =
+      std::min(slab_bytes_, std::max(kLeastSlabBytes, budget_.used() / kGrowthShare));
+  const std::size_t rest = std::min(shared, round_down(budget_.available()));
+  const std::size_t pages = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  for (const std::size_t size : {bytes < shared ? shared : pages, std::max(bytes, rest), bytes}) {
     std::optional<Reservation> charge = budget_.try_reserve(size);
     if (!charge) {
       continue;
@@ -165,6 +224,30 @@ std::unique_ptr<HostPool::Slab> HostPool::make_slab(std::size_t bytes) {
     }
   }
   return nullptr;
+}
+
+std::vector<HostPool::Slab*> HostPool::empty_slabs() const {
+  std::vector<Slab*> empty;  // the largest first
+  for (auto room = rooms_.rbegin(); room != rooms_.rend(); ++room) {
+    Slab* slab = std::get<Slab*>(*room);
+    if (slab->parts.untouched()) {
+      empty.push_back(slab);
+    }
+  }
+  return empty;
+}
+
+std::unique_ptr<HostPool::Slab> HostPool::remove(Slab& slab) {
+  rooms_.erase(room_of(slab));
+  return std::move(slabs_.extract(slab.data()).mapped());
+}
+
+HostBlock HostPool::block_of(Parts parts, std::size_t bytes) {
+  parts.back() = parts.back().first(parts.back().size() - (round_up(bytes) - bytes));
+  const MutexLock lock(mutex_);
+  peak_block_bytes_ = std::max(peak_block_bytes_, block_bytes_);
+  recent_.note(block_bytes_);
+  return {*this, std::move(parts), bytes};
 }
 
 HostPool::Room HostPool::room_of(Slab& slab) {

@@ -1,10 +1,13 @@
 #include "headwater/memory/staged_copy.h"
 
+#include "headwater/base/check.h"
 #include "headwater/device/disk/disk_error.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
+#include <vector>
 
 namespace headwater {
 
@@ -15,16 +18,37 @@ StagedCopy::StagedCopy(const disk::StoreFile& file, disk::IoQueue& queue, Shape 
     : file_(file), queue_(queue), shape_(shape), slots_(shape.num_slots) {}
 
 std::uint64_t StagedCopy::write(std::size_t offset, std::span<const std::byte> source) {
-  return copy(IoRequest::write(file_, offset, source));
+  return copy(std::array{IoRequest::write(file_, offset, source)});
 }
 
 std::uint64_t StagedCopy::read(std::size_t offset, std::span<std::byte> target) {
-  return copy(IoRequest::read(file_, offset, target));
+  return copy(std::array{IoRequest::read(file_, offset, target)});
 }
 
-std::uint64_t StagedCopy::copy(const IoRequest& whole) {
+std::uint64_t StagedCopy::write_parts(std::size_t offset,
+                                      std::span<const std::span<std::byte>> source) {
+  return copy_parts(IoRequest::write(file_, offset, {}), source);
+}
+
+std::uint64_t StagedCopy::read_parts(std::size_t offset,
+                                     std::span<const std::span<std::byte>> target) {
+  return copy_parts(IoRequest::read(file_, offset, {}), target);
+}
+
+std::uint64_t StagedCopy::copy_parts(IoRequest first, std::span<const std::span<std::byte>> parts) {
+  std::vector<IoRequest> requests;
+  for (const std::span<std::byte> part : parts) {
+    HEADWATER_CHECK_EQ(first.offset % file_.block_bytes(), 0U);
+    first.bytes = part;
+    requests.push_back(first);
+    first.offset += part.size();
+  }
+  return copy(requests);
+}
+
+std::uint64_t StagedCopy::copy(std::span<const IoRequest> parts) {
   try {
-    return copy_pieces(whole);
+    return copy_pieces(parts);
   } catch (...) {
     // The caller may free its memory as soon as it knows of the failure.
     drain();
@@ -33,20 +57,22 @@ std::uint64_t StagedCopy::copy(const IoRequest& whole) {
 }
 
 // Slots are used in turn, so pieces are summed up in the order of their bytes.
-std::uint64_t StagedCopy::copy_pieces(const IoRequest& whole) {
+std::uint64_t StagedCopy::copy_pieces(std::span<const IoRequest> parts) {
   Checksum sum;
   std::size_t turn = 0;
-  for (std::size_t begin = 0; begin < whole.bytes.size(); ++turn) {
-    IoRequest piece = whole;
-    piece.offset += begin;
-    piece.bytes = whole.bytes.subspan(begin, next_piece(whole.bytes.size() - begin));
-    Slot& slot = slots_[turn % slots_.size()];
-    finish(slot, whole.kind, sum);
-    start(slot, piece, sum);
-    begin += piece.bytes.size();
+  for (const IoRequest& part : parts) {
+    for (std::size_t begin = 0; begin < part.bytes.size(); ++turn) {
+      IoRequest piece = part;
+      piece.offset += begin;
+      piece.bytes = part.bytes.subspan(begin, next_piece(part.bytes.size() - begin));
+      Slot& slot = slots_[turn % slots_.size()];
+      finish(slot, part.kind, sum);
+      start(slot, piece, sum);
+      begin += piece.bytes.size();
+    }
   }
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    finish(slots_[(turn + i) % slots_.size()], whole.kind, sum);
+  for (std::size_t i = 0; i < slots_.size() && !parts.empty(); ++i) {
+    finish(slots_[(turn + i) % slots_.size()], parts.front().kind, sum);
   }
   return sum.value();
 }

@@ -31,6 +31,10 @@ class StagedCopy {
   /// flight when they return or throw. A write fills the last block of the file with zeros.
   std::uint64_t write(std::size_t offset, std::span<const std::byte> source);
   std::uint64_t read(std::size_t offset, std::span<std::byte> target);
+  /// The same with several ranges that follow each other. REQUIRES: all but the last are whole
+  /// blocks of the file.
+  std::uint64_t write_parts(std::size_t offset, std::span<const std::span<std::byte>> source);
+  std::uint64_t read_parts(std::size_t offset, std::span<const std::span<std::byte>> target);
 
  private:
   struct Slot {
@@ -40,8 +44,9 @@ class StagedCopy {
     disk::AlignedBytes bounce;
   };
 
-  std::uint64_t copy(const disk::IoRequest& whole);
-  std::uint64_t copy_pieces(const disk::IoRequest& whole);
+  std::uint64_t copy_parts(disk::IoRequest first, std::span<const std::span<std::byte>> parts);
+  std::uint64_t copy(std::span<const disk::IoRequest> parts);
+  std::uint64_t copy_pieces(std::span<const disk::IoRequest> parts);
   std::size_t next_piece(std::size_t bytes_left) const;
   void start(Slot& slot, const disk::IoRequest& piece, Checksum& sum);
   void finish(Slot& slot, disk::IoKind kind, Checksum& sum);

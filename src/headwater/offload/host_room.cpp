@@ -38,7 +38,7 @@ HostBlock HostRoom::try_allocate(std::size_t bytes, Patience patience) {
   retired_.collect();
   do {
     for (HostPool* pool : pools_) {
-      if (HostBlock block = pool->try_allocate(bytes)) {
+      if (HostBlock block = pool->try_gather(bytes)) {
         return block;
       }
     }

@@ -49,6 +49,8 @@ class HostRoom final {
   /// Begins the same, without waiting. True when they are there already.
   [[nodiscard]] bool try_start_recall(Tensor& tensor);
 
+  /// Gives back what is retired and no copy uses any more.
+  void collect() { retired_.collect_all(); }
   /// Gives back what is retired and ends all transfers. REQUIRES: no copy is under way.
   void settle();
 

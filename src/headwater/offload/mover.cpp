@@ -31,7 +31,7 @@ bool Mover::try_write_back(Tensor& tensor, StreamRef stream) {
     follow(tensor, stream);
     copy(tensor, Direction::kToHost, stream);
   } catch (...) {
-    drain(stream);
+    drain(stream);  // some parts may be on their way
     undo_write_back(tensor);
     throw;
   }
@@ -258,16 +258,20 @@ void Mover::await_copy(const Tensor& tensor, StreamRef stream) {
 }
 
 void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
-  const bool up = direction == Direction::kToDevice;
-  void* target = up ? tensor.device.data() : tensor.host.data();
-  const void* source = up ? tensor.host.data() : tensor.device.data();
   if (std::find(copy_streams_.begin(), copy_streams_.end(), stream) == copy_streams_.end()) {
     copy_streams_.push_back(stream);
   }
   tensor.copy_stream = stream;
   tensor.copy_number = ++num_copies_;
   tensor.copied = Event();
-  device_.copy(target, source, tensor.bytes, direction, stream);
+  const bool up = direction == Direction::kToDevice;
+  auto* on_device = static_cast<std::byte*>(tensor.device.data());
+  for (const HostBlock::Part part : tensor.host.parts()) {
+    std::byte* const target = up ? on_device : part.data();
+    const std::byte* const source = up ? part.data() : on_device;
+    device_.copy(target, source, part.size(), direction, stream);
+    on_device += part.size();
+  }
   if (has_disk()) {  // to wait for this copy alone before its host bytes are written there
     tensor.copied = device_.record(stream);
   }

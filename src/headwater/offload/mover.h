@@ -75,6 +75,8 @@ class Mover final {
   void follow(Tensor& tensor, StreamRef stream);
   /// Gives up the copies below, and lets the device bytes be reused, whatever is under way.
   void let_go(Tensor& tensor) noexcept;
+  /// Gives back host bytes that copies no longer use.
+  void collect() { host_.collect(); }
   /// Waits until no copy is under way.
   void synchronize();
   /// The process has forked: in the child, streams have lost their threads. REQUIRES: no copy is

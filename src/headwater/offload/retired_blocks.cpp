@@ -1,6 +1,7 @@
 #include "headwater/offload/retired_blocks.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace headwater {
@@ -11,15 +12,13 @@ void RetiredBlocks::add(HostBlock block, std::optional<Event> last_copy) {
   }
 }
 
-void RetiredBlocks::collect() {
-  // Copies of one direction end in order: looking at the first few finds nearly all.
-  constexpr std::size_t kMostLooks = 8;
-  for (std::size_t looks = 0; looks < kMostLooks && !blocks_.empty(); ++looks) {
-    if (!blocks_.front().last_copy || !blocks_.front().last_copy->done()) {
-      return;
-    }
-    blocks_.pop_front();
-  }
+void RetiredBlocks::collect(std::size_t num_looks) {
+  const auto end =
+      blocks_.begin() + static_cast<std::ptrdiff_t>(std::min(num_looks, blocks_.size()));
+  const auto done = std::remove_if(blocks_.begin(), end, [](const Retired& retired) {
+    return retired.last_copy && retired.last_copy->done();
+  });
+  blocks_.erase(done, end);
 }
 
 bool RetiredBlocks::wait_for_oldest() {

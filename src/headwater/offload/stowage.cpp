@@ -33,7 +33,7 @@ bool Stowage::try_start_write(Tensor& tensor) {
   if (!block) {
     return false;
   }
-  tensor.disk.transfer = pool_.write(block, tensor.host.data(), tensor.bytes);
+  tensor.disk.transfer = pool_.write(block, tensor.host);
   tensor.disk.block = std::move(block);
   tensor.disk.state = DiskState::kWriting;
   writes_.push_back(&tensor);
@@ -57,7 +57,7 @@ void Stowage::settle_writes() {
 }
 
 void Stowage::start_read(Tensor& tensor, HostBlock target) {
-  tensor.disk.transfer = pool_.read(tensor.disk.block, target.data(), tensor.bytes);
+  tensor.disk.transfer = pool_.read(tensor.disk.block, target);
   tensor.host = std::move(target);
   tensor.disk.state = DiskState::kReading;
   reads_.push_back(&tensor);
@@ -72,7 +72,7 @@ void Stowage::end_read(Tensor& tensor) {
     } catch (const DiskError& failure) {
       pool_.log().write(LogLevel::kWarning,
                         std::string("Reading from disk a second time: ") + failure.what());
-      tensor.disk.transfer = pool_.read(tensor.disk.block, tensor.host.data(), tensor.bytes);
+      tensor.disk.transfer = pool_.read(tensor.disk.block, tensor.host);
       tensor.disk.transfer.wait();
     }
   } catch (const DiskError&) {

@@ -4,30 +4,11 @@
 #include "headwater/base/check.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
 namespace headwater {
 namespace {
-
-/// Adds the host time of a scope to a counter of nanoseconds.
-class StallTimer {
- public:
-  explicit StallTimer(std::uint64_t& total) : total_(total) {}
-  ~StallTimer() {
-    total_ += static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - start_).count());
-  }
-  StallTimer(const StallTimer&) = delete;
-  StallTimer& operator=(const StallTimer&) = delete;
-  StallTimer(StallTimer&&) = delete;
-  StallTimer& operator=(StallTimer&&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::uint64_t& total_;
-  Clock::time_point start_ = Clock::now();
-};
 
 /// How far `bytes` goes beyond `part`; an operator may have freed some of what it allocated.
 std::size_t beyond(std::size_t bytes, std::size_t part) {
@@ -140,7 +121,7 @@ void TensorCache::unpin(Tensor& tensor) noexcept {
 
 Reservation TensorCache::reserve(const Request& request, StreamRef stream) {
   if (budget_.used() + request.new_bytes > budget_.limit()) {
-    const StallTimer timer(statistics_.stall_ns);
+    const StallBook::Wait wait(stalls_, statistics_.stall_ns, request.op);
     if (!make_room(request.new_bytes, stream) && strictness_ == Strictness::kHard) {
       throw OutOfMemory(shortage(request, request.new_bytes));
     }
@@ -150,7 +131,7 @@ Reservation TensorCache::reserve(const Request& request, StreamRef stream) {
 
 void TensorCache::settle(std::size_t headroom, StreamRef stream) {
   if (budget_.used() + headroom > budget_.limit()) {
-    const StallTimer timer(statistics_.stall_ns);
+    const StallBook::Wait wait(stalls_, statistics_.stall_ns, StallBook::kNoOp);
     make_room(headroom, stream);
   }
 }
@@ -281,7 +262,7 @@ Reservation TensorCache::bring(std::span<const Use> uses,
                                const Demand& demand,
                                const Request& request,
                                StreamRef stream) {
-  const StallTimer timer(statistics_.stall_ns);
+  const StallBook::Wait wait(stalls_, statistics_.stall_ns, request.op);
   const std::size_t need = demand.absent_bytes + request.new_bytes;
   make_room(need + request.spare_bytes, stream);
   if (budget_.used() + need > budget_.limit() && strictness_ == Strictness::kHard) {
@@ -295,17 +276,36 @@ Reservation TensorCache::bring(std::span<const Use> uses,
 void TensorCache::fetch_absent(std::span<const Use> uses, StreamRef stream) {
   // Once they are on the device, host bytes of the first can make room for those on disk.
   for (const Use& use : uses) {
-    if (use.tensor->residency == Residency::kFetching) {
-      mover_.finish_fetch(*use.tensor, stream);
-    } else if (use.tensor->residency == Residency::kHost && mover_.try_start_recall(*use.tensor)) {
-      fetch(*use.tensor, stream);
+    if (use.tensor->residency == Residency::kFetching ||
+        (use.tensor->residency == Residency::kHost && mover_.try_start_recall(*use.tensor))) {
+      bring_one(*use.tensor, stream);
     }
   }
   for (const Use& use : uses) {
     if (!on_device(use.tensor->residency)) {
-      fetch(*use.tensor, stream);
+      bring_one(*use.tensor, stream);
     }
   }
+}
+
+void TensorCache::bring_one(Tensor& tensor, StreamRef stream) {
+  const StallBook::Clock::time_point begin = StallBook::Clock::now();
+  if (tensor.residency == Residency::kFetching) {
+    mover_.finish_fetch(tensor, stream);
+    stalls_.add_if_noticed(Direction::kToDevice, tensor, begin);
+  } else {
+    fetch(tensor, stream);
+    stalls_.add(Direction::kToDevice, tensor, begin);
+  }
+}
+
+bool TensorCache::write_back_now(Tensor& tensor, StreamRef stream) {
+  const StallBook::Clock::time_point begin = StallBook::Clock::now();
+  const bool written = mover_.try_write_back(tensor, stream);
+  if (written) {
+    stalls_.add(Direction::kToHost, tensor, begin);
+  }
+  return written;
 }
 
 void TensorCache::fetch_all(StreamRef stream) {
@@ -386,7 +386,7 @@ bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
   }
   if (tensor.residency == Residency::kBoth) {
     ++statistics_.num_clean_drops;
-  } else if (tensor.residency == Residency::kDevice && !mover_.try_write_back(tensor, stream)) {
+  } else if (tensor.residency == Residency::kDevice && !write_back_now(tensor, stream)) {
     return false;
   }
   mover_.drop(tensor);

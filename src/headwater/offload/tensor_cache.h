@@ -10,6 +10,7 @@
 #include "headwater/memory/statistics.h"
 #include "headwater/offload/move_listener.h"
 #include "headwater/offload/mover.h"
+#include "headwater/offload/stall_book.h"
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/tensor/access.h"
 #include "headwater/tensor/pin.h"
@@ -120,6 +121,8 @@ class TensorCache final : public PinKeeper {
   /// an owner that is being freed at this moment.
   void return_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
 
+  /// Gives back host bytes that copies no longer use.
+  void collect() HEADWATER_REQUIRES(mutex_) { mover_.collect(); }
   /// Waits until no copy is under way; before a fork.
   void synchronize() HEADWATER_REQUIRES(mutex_) { mover_.synchronize(); }
   /// See Mover::forget_streams.
@@ -127,6 +130,7 @@ class TensorCache final : public PinKeeper {
 
   const Registry& registry() const HEADWATER_REQUIRES(mutex_) { return registry_; }
   Statistics statistics() const HEADWATER_REQUIRES(mutex_) { return statistics_; }
+  const StallBook& stalls() const HEADWATER_REQUIRES(mutex_) { return stalls_; }
   std::size_t pinned_bytes() const HEADWATER_REQUIRES(mutex_) { return pinned_bytes_; }
   /// REQUIRES: the watcher outlives every tensor.
   void set_watcher(TensorWatcher* watcher) HEADWATER_REQUIRES(mutex_) { watcher_ = watcher; }
@@ -160,6 +164,9 @@ class TensorCache final : public PinKeeper {
                     StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Brings all of them to the device, those whose bytes are on the host first.
   void fetch_absent(std::span<const Use> uses, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Makes one of its tensors usable, and notes what that cost.
+  void bring_one(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  bool write_back_now(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void fetch_all(StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void pin_one(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   void unpin_one(Tensor& tensor) noexcept HEADWATER_REQUIRES(mutex_);
@@ -188,6 +195,7 @@ class TensorCache final : public PinKeeper {
   Strictness strictness_ HEADWATER_GUARDED_BY(mutex_);
   Registry registry_ HEADWATER_GUARDED_BY(mutex_);
   Statistics statistics_ HEADWATER_GUARDED_BY(mutex_);
+  StallBook stalls_ HEADWATER_GUARDED_BY(mutex_);
   std::size_t pinned_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;

@@ -19,8 +19,9 @@ struct Options {
   /// Limit on managed device bytes, from 1 to what the device has. kMinimum keeps only what the
   /// running operator needs.
   std::size_t budget = kMinimum;
-  /// Limit on host bytes that offloaded tensors may take. kUnlimited leaves it to the system.
-  std::size_t host_budget = kUnlimited;
+  /// Limit on host bytes that offloaded tensors may take. kAutomatic is what the machine says,
+  /// kUnlimited leaves it to the system.
+  std::size_t host_budget = kAutomatic;
   /// Folder for the bytes of tensors that the host has no room for. Empty: none go to disk.
   std::string disk = {};
   /// Limit on bytes there. kUnlimited leaves it to the disk, less a margin.
@@ -33,6 +34,9 @@ struct Options {
   // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
   static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);
   static constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1) / 2;
+  static constexpr std::size_t kAutomatic = static_cast<std::size_t>(-1);
+  /// Kinds of stalls that a report names.
+  static constexpr std::size_t kNumStalls = 16;
 };
 
 }  // namespace headwater

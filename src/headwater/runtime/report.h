@@ -1,9 +1,11 @@
 #pragma once
 
 #include "headwater/memory/statistics.h"
+#include "headwater/offload/stall.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace headwater {
 
@@ -27,11 +29,15 @@ struct Report {
   std::size_t peak_bytes = 0;      // most that was ever charged
   std::size_t managed_bytes = 0;   // of all tensors, wherever they are
   std::size_t pinned_bytes = 0;
-  std::size_t host_bytes = 0;  // in host blocks
+  std::size_t host_bytes = 0;            // of host blocks: stored, or on their way
+  std::size_t peak_host_bytes = 0;       // most of them at once, tier by tier
+  std::size_t host_slab_bytes = 0;       // taken from the system for them
+  std::size_t peak_host_slab_bytes = 0;  // most that were ever taken
   std::size_t disk_bytes = 0;  // in disk blocks
   std::size_t num_tensors = 0;
   Statistics moves;
   PlanReport plan;
+  std::vector<Stall> stalls;  // the worst first, Options::kNumStalls at most
 
   bool operator==(const Report&) const = default;
 };

@@ -32,10 +32,22 @@ std::size_t limit_of(std::size_t budget, const Device& device) {
   return budget;
 }
 
-std::vector<std::unique_ptr<LimitedHostMemory>> limit_together(const Machine& machine,
-                                                               Budget& budget) {
+std::vector<std::unique_ptr<host::FallbackMemory>> make_fallbacks(const Machine& machine,
+                                                                  const Log& log) {
+  std::vector<std::unique_ptr<host::FallbackMemory>> fallbacks;
+  for (std::size_t i = 1; i < machine.host.size(); ++i) {
+    fallbacks.push_back(std::make_unique<host::FallbackMemory>(*machine.host[i], log));
+  }
+  return fallbacks;
+}
+
+std::vector<std::unique_ptr<LimitedHostMemory>> limit_together(
+    HostMemory& first,
+    const std::vector<std::unique_ptr<host::FallbackMemory>>& fallbacks,
+    Budget& budget) {
   std::vector<std::unique_ptr<LimitedHostMemory>> limited;
-  for (const std::unique_ptr<HostMemory>& memory : machine.host) {
+  limited.push_back(std::make_unique<LimitedHostMemory>(first, budget));
+  for (const std::unique_ptr<host::FallbackMemory>& memory : fallbacks) {
     limited.push_back(std::make_unique<LimitedHostMemory>(*memory, budget));
   }
   return limited;
@@ -60,8 +72,10 @@ Runtime::Runtime(const Options& options,
       log_(options.log_level),
       machine_(std::move(machine)),
       budget_(limit_of(options.budget, *machine_.device)),
-      host_budget_(options.host_budget),
-      host_(limit_together(machine_, host_budget_)),
+      host_budget_(options.host_budget == Options::kAutomatic ? machine_.host_bytes
+                                                              : options.host_budget),
+      fallbacks_(make_fallbacks(machine_, log_)),
+      host_(limit_together(*machine_.host.front(), fallbacks_, host_budget_)),
       pools_(make_pools(host_, host_budget_)),
       disk_(DiskTier::create(options_, log_)),
       cache_({*machine_.device,
@@ -103,6 +117,27 @@ void Runtime::close(StreamRef stream) {
   }
 }
 
+void Runtime::end_step() {
+  {
+    const MutexLock lock(cache_.mutex());
+    cache_.collect();
+  }
+  for (const std::unique_ptr<HostPool>& pool : pools_) {
+    pool->end_step();
+  }
+  for (const std::unique_ptr<LimitedHostMemory>& memory : host_) {
+    memory->ask_again();
+  }
+}
+
+void Runtime::reset_peak() {
+  budget_.reset_peak();
+  host_budget_.reset_peak();
+  for (const std::unique_ptr<HostPool>& pool : pools_) {
+    pool->reset_peak();
+  }
+}
+
 Report Runtime::report() const {
   const MutexLock lock(cache_.mutex());
   Report report;
@@ -115,8 +150,13 @@ Report Runtime::report() const {
   report.moves = cache_.statistics();
   for (const std::unique_ptr<HostPool>& pool : pools_) {
     report.host_bytes += pool->block_bytes();
+    report.peak_host_bytes += pool->peak_block_bytes();
   }
   report.disk_bytes = disk_ ? disk_->pool().block_bytes() : 0;
+  report.host_slab_bytes = host_budget_.used();
+  report.peak_host_slab_bytes = host_budget_.peak();
+  const std::optional<Costs>& links = conductor_.machine_costs();
+  report.stalls = cache_.stalls().worst(Options::kNumStalls, links ? &*links : nullptr);
   report.plan = plan_report();
   return report;
 }

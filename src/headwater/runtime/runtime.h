@@ -2,6 +2,7 @@
 
 #include "headwater/base/log.h"
 #include "headwater/device/device.h"
+#include "headwater/device/host/fallback_memory.h"
 #include "headwater/device/host_memory.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/host_pool.h"
@@ -22,12 +23,13 @@ namespace headwater {
 struct Machine {
   std::unique_ptr<Device> device;
   std::vector<std::unique_ptr<HostMemory>> host;
+  std::size_t host_bytes = Options::kUnlimited;  // of all of it together, unless the user says
 };
 
 /// Owner of all parts, wired in construction order. Thread-safe.
 class Runtime {
  public:
-  /// Slabs are large so that pinning, paid a slab, is rare.
+  /// Slabs for small tensors are large in a large store, so that pinning, paid a slab, is rare.
   static constexpr std::size_t kSlabBytes = std::size_t{64} << 20;
 
   /// Throws InvalidArgument on a budget that the device cannot have, and as DiskTier does.
@@ -43,8 +45,11 @@ class Runtime {
   /// Gives every tensor back to its owner; see TensorCache::return_all.
   void close(StreamRef stream);
 
+  /// A step has ended: host memory that the last few did not need goes back to the system.
+  void end_step();
+
   Report report() const;
-  void reset_peak() { budget_.reset_peak(); }
+  void reset_peak();
 
   TensorCache& cache() { return cache_; }
   Conductor& conductor() { return conductor_; }
@@ -62,6 +67,7 @@ class Runtime {
   const Machine machine_;
   Budget budget_;
   Budget host_budget_;
+  std::vector<std::unique_ptr<host::FallbackMemory>> fallbacks_;
   std::vector<std::unique_ptr<LimitedHostMemory>> host_;
   std::vector<std::unique_ptr<HostPool>> pools_;
   std::unique_ptr<DiskTier> disk_;  // null: there is none
