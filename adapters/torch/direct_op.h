@@ -111,7 +111,13 @@ struct Direct<Op, Result(Args...)> {
         OpScope scope(*session, kOp, traits);
         if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
           session->count_op();
-          return redispatch(scope, keys, args...);
+          try {
+            return redispatch(scope, keys, args...);
+          } catch (const c10::OutOfMemoryError&) {
+            if (!traits.repeatable) {
+              throw;
+            }  // else it is tried again below
+          }
         }
       }
     }

@@ -30,6 +30,26 @@ void redispatch_below(const c10::OperatorHandle& op,
   op.redispatchBoxed(keys, &stack);
 }
 
+/// Where the device has no room although the budget has, everybody else leaves and the operator
+/// runs again. REQUIRES: it is repeatable.
+void redispatch_with_second_try(SessionState& session,
+                                const c10::OperatorHandle& op,
+                                const OpTraits& traits,
+                                c10::DispatchKeySet keys,
+                                torch::jit::Stack& stack) {
+  const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
+  const std::size_t below = stack.size() - arguments.size();
+  try {
+    redispatch_below(op, keys, stack);
+    return;
+  } catch (const c10::OutOfMemoryError&) {
+    stack.resize(below);
+  }
+  stack.insert(stack.end(), arguments.begin(), arguments.end());
+  session.evacuate();
+  redispatch_below(op, keys, stack);
+}
+
 /// Runs an operator as without us while everything fits twice over; false when it has to be
 /// managed. See Note [Standing by].
 bool try_let_through(SessionState& session,
@@ -226,7 +246,11 @@ void run_managed(SessionState& session,
                  torch::jit::Stack& stack) {
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
-  redispatch_below(op, keys, stack);
+  if (traits.repeatable && session.half_full()) {
+    redispatch_with_second_try(session, op, traits, keys, stack);
+  } else {
+    redispatch_below(op, keys, stack);
+  }
   scope.finish(torch::jit::last(stack, traits.num_returns));
 }
 

@@ -183,6 +183,11 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
       traits.tensors.push_back({i, access_of(schema, i)});
     }
   }
+  const auto reads = [](const TensorArgument& argument) {
+    return argument.access == AccessKind::kRead;
+  };
+  traits.repeatable = !op.hasTag(at::Tag::nondeterministic_seeded) &&
+                      std::all_of(traits.tensors.begin(), traits.tensors.end(), reads);
   return traits;
 }
 

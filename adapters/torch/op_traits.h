@@ -51,6 +51,7 @@ struct OpTraits {
   std::size_t num_arguments = 0;
   std::size_t num_returns = 0;
   std::vector<TensorArgument> tensors;
+  bool repeatable = false;  // writes nothing it is given and draws no random numbers
 };
 
 /// Arguments that operators write although their schema does not say so, by operator name.

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -173,6 +174,13 @@ Reservation SessionState::admit(std::size_t bytes) {
   return {};
 }
 
+void SessionState::evacuate() {
+  const StreamRef stream = memory_.current_stream();
+  const CacheLock lock(cache());
+  static_cast<void>(cache().reclaim(std::numeric_limits<std::size_t>::max(), stream));
+  num_evacuations_.fetch_add(1, std::memory_order_relaxed);
+}
+
 SessionStats SessionState::stats() {
   SessionStats stats;
   static_cast<Report&>(stats) = runtime_.report();
@@ -186,6 +194,7 @@ SessionStats SessionState::stats() {
   }
   stats.num_ops = num_ops_.load();
   stats.num_chunked_ops = num_chunked_ops_.load();
+  stats.num_evacuations = num_evacuations_.load();
   stats.unmanaged_bytes = book_.unmanaged_bytes();
   return stats;
 }

@@ -65,9 +65,10 @@ class SessionState final : public AllocationGate {
     if (device().is_cpu()) {
       return turns_.are_needed();
     }
-    const bool half_full =
-        2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
-    return half_full || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
+    return half_full() || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
+  }
+  bool half_full() {
+    return 2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
   }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
@@ -77,6 +78,10 @@ class SessionState final : public AllocationGate {
 
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
+  /// Sends away whatever no operator uses: the device has no room although the budget has, so its
+  /// memory is in pieces or others have taken it.
+  void evacuate();
+
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -98,6 +103,7 @@ class SessionState final : public AllocationGate {
   std::atomic<std::size_t> unseen_bytes_{0};
   std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
+  std::atomic<std::uint64_t> num_evacuations_{0};
 };
 
 /// A tensor over the same bytes that owns a hold on them: exported as an array or a capsule, it

@@ -61,6 +61,7 @@ class Stats:
     offload_bytes_per_second: float = 0.0
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current
     num_chunked_ops: int = 0  # list operators run in chunks that fit
+    num_evacuations: int = 0  # times all left for an operator that found no room on the device
 
     def as_dict(self) -> dict[str, int | float]:
         """Returns the fields by name, ready for a log or a JSON file."""

@@ -16,5 +16,6 @@ std::unique_ptr<Session>& session();
 std::shared_ptr<adapter::SessionState> state();
 
 void bind_holds(pybind11::module_& m);
+void bind_stats(pybind11::module_& m);
 
 }  // namespace headwater::python

@@ -20,7 +20,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace py = pybind11;
 
@@ -81,69 +80,6 @@ void let_others_run_without_gil() {
   } else {
     std::this_thread::sleep_for(kMoment);
   }
-}
-
-SessionStats current_stats() {
-  const std::shared_ptr<SessionState> now = state();
-  const py::gil_scoped_release no_gil;
-  return now ? now->stats() : SessionStats{};
-}
-
-py::dict stats() {
-  const SessionStats s = current_stats();
-  py::dict d;
-  d["budget_bytes"] = s.budget_bytes;
-  d["resident_bytes"] = s.resident_bytes;
-  d["peak_bytes"] = s.peak_bytes;
-  d["managed_bytes"] = s.managed_bytes;
-  d["pinned_bytes"] = s.pinned_bytes;
-  d["host_bytes"] = s.host_bytes;
-  d["peak_host_bytes"] = s.peak_host_bytes;
-  d["host_slab_bytes"] = s.host_slab_bytes;
-  d["peak_host_slab_bytes"] = s.peak_host_slab_bytes;
-  d["disk_bytes"] = s.disk_bytes;
-  d["unmanaged_bytes"] = s.unmanaged_bytes;
-  d["bytes_offloaded"] = s.moves.bytes_offloaded;
-  d["bytes_fetched"] = s.moves.bytes_fetched;
-  d["bytes_stowed"] = s.moves.bytes_stowed;
-  d["bytes_recalled"] = s.moves.bytes_recalled;
-  d["num_stows"] = s.moves.num_stows;
-  d["num_recalls"] = s.moves.num_recalls;
-  d["num_recalls_ahead"] = s.moves.num_recalls_ahead;
-  d["num_offloads"] = s.moves.num_offloads;
-  d["num_fetches"] = s.moves.num_fetches;
-  d["num_offloads_ahead"] = s.moves.num_offloads_ahead;
-  d["num_fetches_ahead"] = s.moves.num_fetches_ahead;
-  d["num_fetches_abandoned"] = s.moves.num_fetches_abandoned;
-  d["num_clean_drops"] = s.moves.num_clean_drops;
-  d["num_plans"] = s.plan.num_plans;
-  d["num_stages"] = s.plan.num_stages;
-  d["planned_step_seconds"] = static_cast<double>(s.plan.step_ns) * 1e-9;
-  d["planned_stall_seconds"] = static_cast<double>(s.plan.stall_ns) * 1e-9;
-  d["fetch_bytes_per_second"] = s.plan.fetch_bytes_per_s;
-  d["offload_bytes_per_second"] = s.plan.offload_bytes_per_s;
-  d["num_ops"] = s.num_ops;
-  d["num_chunked_ops"] = s.num_chunked_ops;
-  d["num_tensors"] = s.num_tensors;
-  d["standing_by"] = s.standing_by;
-  d["stall_seconds"] = static_cast<double>(s.moves.stall_ns) * 1e-9;
-  return d;
-}
-
-std::vector<py::dict> stalls() {
-  std::vector<py::dict> found;
-  for (const Stall& stall : current_stats().stalls) {
-    py::dict d;
-    d["op"] = stall.op;
-    d["direction"] = stall.direction == Direction::kToDevice ? "fetch" : "offload";
-    d["tensor"] = stall.tensor.value();
-    d["tensor_bytes"] = stall.tensor_bytes;
-    d["num_waits"] = stall.num_waits;
-    d["wait_seconds"] = static_cast<double>(stall.wait_ns) * 1e-9;
-    d["host_seconds"] = static_cast<double>(stall.host_ns) * 1e-9;
-    found.push_back(std::move(d));
-  }
-  return found;
 }
 
 void enable(std::optional<std::size_t> budget,
@@ -241,8 +177,6 @@ void bind_session(py::module_& m) {
     const py::gil_scoped_release no_gil;
     open.set_budget(budget.value_or(Options::kMinimum));
   });
-  m.def("stats", &stats);
-  m.def("stalls", &stalls);
   m.def("free_host_bytes", [] { return host::free_memory(); });
   m.def("reset_peak_stats", [] { open_session().reset_peak_stats(); });
   m.def("end_step", [] {
@@ -299,4 +233,5 @@ PYBIND11_MODULE(_C, m) {
   hp::translate_errors();
   hp::bind_session(m);
   hp::bind_holds(m);
+  hp::bind_stats(m);
 }

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 
 namespace {
@@ -52,6 +53,8 @@ class CountingAllocator final : public c10::Allocator {
 
   /// Blocks below this many bytes are also counted on their own.
   std::atomic<std::size_t> floor{4096};
+  /// Blocks that would bring the live bytes above this many are refused, as on a full device.
+  std::atomic<std::size_t> cap{std::numeric_limits<std::size_t>::max()};
   Counter all;
   Counter small;
 
@@ -76,6 +79,7 @@ c10::DataPtr CountingAllocator::allocate(std::size_t bytes) {
   if (bytes == 0) {
     return {nullptr, nullptr, &delete_block, cpu};
   }
+  TORCH_CHECK_WITH(OutOfMemoryError, all.live() + bytes <= cap.load(), "out of memory: a test's");
   void* const block = inner_->raw_allocate(bytes + sizeof(Header));
   auto* const header = new (block) Header{bytes, bytes < floor.load(), inner_->raw_deleter()};
   all.add(bytes);
@@ -145,6 +149,10 @@ PYBIND11_MODULE(headwater_counting_allocator, module) {
       "set_small_below",
       [](std::size_t bytes) { counting().floor.store(bytes); },
       "Blocks allocated from now on and smaller than this count as small (4096 at first).");
+  module.def(
+      "set_cap",
+      [](std::size_t bytes) { counting().cap.store(bytes); },
+      "Blocks that would bring the live bytes above this many are refused from now on.");
   module.def("reset_peak", [] {
     counting().all.reset_peak();
     counting().small.reset_peak();

@@ -33,7 +33,7 @@ struct Report {
   std::size_t peak_host_bytes = 0;       // most of them at once, tier by tier
   std::size_t host_slab_bytes = 0;       // taken from the system for them
   std::size_t peak_host_slab_bytes = 0;  // most that were ever taken
-  std::size_t disk_bytes = 0;  // in disk blocks
+  std::size_t disk_bytes = 0;            // in disk blocks
   std::size_t num_tensors = 0;
   Statistics moves;
   PlanReport plan;

@@ -21,7 +21,8 @@ namespace headwater::disk {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-constexpr std::size_t kLargestBlock = std::size_t{64} << 10;
+// Tensors come in parts of whole pages: a file system that wants more goes through the page cache.
+constexpr std::size_t kLargestBlock = 4096;
 constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 // What host pools hand out comes first: where the disk takes it, nothing has to be copied.
 constexpr std::array<std::size_t, 2> kMemoryAlignments{64, 512};
