@@ -113,11 +113,12 @@ struct Direct<Op, Result(Args...)> {
           session->count_op();
           try {
             return redispatch(scope, keys, args...);
-          } catch (const c10::OutOfMemoryError&) {
-            if (!traits.repeatable) {
+          } catch (const c10::OutOfMemoryError& error) {
+            if (!scope.try_again(error)) {
               throw;
-            }  // else it is tried again below
+            }
           }
+          return redispatch(scope, keys, args...);
         }
       }
     }

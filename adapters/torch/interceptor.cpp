@@ -31,8 +31,8 @@ void redispatch_below(const c10::OperatorHandle& op,
 }
 
 /// Where the device has no room although the budget has, everybody else leaves and the operator
-/// runs again. REQUIRES: it is repeatable.
-void redispatch_with_second_try(SessionState& session,
+/// runs again, if it may.
+void redispatch_with_second_try(OpScope& scope,
                                 const c10::OperatorHandle& op,
                                 const OpTraits& traits,
                                 c10::DispatchKeySet keys,
@@ -40,13 +40,14 @@ void redispatch_with_second_try(SessionState& session,
   const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
   const std::size_t below = stack.size() - arguments.size();
   try {
-    redispatch_below(op, keys, stack);
-    return;
-  } catch (const c10::OutOfMemoryError&) {
+    return redispatch_below(op, keys, stack);
+  } catch (const c10::OutOfMemoryError& error) {
+    if (!scope.try_again(error)) {
+      throw;
+    }
     stack.resize(below);
   }
   stack.insert(stack.end(), arguments.begin(), arguments.end());
-  session.evacuate();
   redispatch_below(op, keys, stack);
 }
 
@@ -246,8 +247,8 @@ void run_managed(SessionState& session,
                  torch::jit::Stack& stack) {
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
-  if (traits.repeatable && session.half_full()) {
-    redispatch_with_second_try(session, op, traits, keys, stack);
+  if (traits.repeatable) {
+    redispatch_with_second_try(scope, op, traits, keys, stack);
   } else {
     redispatch_below(op, keys, stack);
   }

@@ -5,7 +5,6 @@
 #include "session_state.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace headwater::adapter {
 namespace {
@@ -31,6 +30,14 @@ OpScope::~OpScope() {
 
 OpScope* OpScope::current() {
   return current_scope;
+}
+
+OpScope::NoScope::NoScope() : before_(current_scope) {
+  current_scope = nullptr;
+}
+
+OpScope::NoScope::~NoScope() {
+  current_scope = before_;
 }
 
 void OpScope::acquire(Arguments arguments) {
@@ -145,55 +152,6 @@ std::vector<Use> OpScope::pass_on_pins(c10::ArrayRef<c10::IValue> results) {
   return pins;
 }
 
-Reservation OpScope::admit(std::size_t bytes) {
-  if (reserved_.bytes() >= bytes) {
-    return reserved_.split(bytes);
-  }
-  const Request request{.op = traits_.name,
-                        .new_bytes = bytes,
-                        .pinned_bytes = pinned_bytes(),
-                        .allocated_bytes = allocated_bytes_};
-  Reservation charge;
-  try {
-    auto waiting = Waiting::kAllowed;
-    while (const std::optional<std::uint64_t> ended = try_admit(request, waiting, charge)) {
-      waiting = session_.turns().wait_inside(*ended) ? Waiting::kAllowed : Waiting::kOver;
-    }
-  } catch (const OutOfMemory& error) {
-    throw_shortage(error.shortage());
-  }
-  allocated_bytes_ += bytes;
-  return charge;
-}
-
-std::optional<std::uint64_t> OpScope::try_admit(const Request& request,
-                                                Waiting waiting,
-                                                Reservation& charge) {
-  const CacheLock lock(cache_);
-  try {
-    charge = cache_.reserve(request, session_.memory().current_stream());
-    return std::nullopt;
-  } catch (const OutOfMemory&) {
-    if (waiting == Waiting::kOver || !session_.turns().may_wait_inside()) {
-      throw;
-    }
-    return session_.turns().begin_waiting_inside();
-  }
-}
-
-void OpScope::throw_shortage(Shortage shortage) {
-  // The allocation that failed may be the first of several: name a budget that holds all results.
-  current_scope = nullptr;  // what the shape rules allocate is not the operator's
-  const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();
-  const std::size_t least = pinned_bytes() + output_bytes(op_, boxed).value_or(0);
-  current_scope = this;
-  if (least > shortage.working_set) {
-    shortage.smallest_budget += least - shortage.working_set;
-    shortage.working_set = least;
-  }
-  throw_out_of_memory.load()(OutOfMemory(shortage));
-}
-
 void OpScope::find_tensors(Arguments arguments, StreamRef stream) {
   for (const TensorArgument& argument : traits_.tensors) {
     for_each_storage(arguments[argument.index], [&](c10::StorageImpl& storage, Adoption adoption) {
@@ -235,17 +193,6 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
     made_.push_back(tensor);
   }
   return tensor;
-}
-
-std::size_t OpScope::pinned_bytes() {
-  if (!pinned_bytes_) {
-    std::unordered_set<const Tensor*> seen;
-    pinned_bytes_ = 0;
-    for (const Use& use : uses_) {
-      *pinned_bytes_ += seen.insert(use.tensor).second ? use.tensor->bytes : 0;
-    }
-  }
-  return *pinned_bytes_;
 }
 
 void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {

@@ -6,6 +6,7 @@
 #include "tensor_walk.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
@@ -45,11 +46,28 @@ class OpScope {
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
+  /// Sends away all tensors but the operator's own, for a second try: the device had no room for it
+  /// although the budget has. False where it is the budget, or the operator may not run twice.
+  [[nodiscard]] bool try_again(const c10::OutOfMemoryError& error);
+
   /// Charges bytes the operator is about to allocate.
   Reservation admit(std::size_t bytes);
 
  private:
   enum class Waiting : unsigned char { kAllowed, kOver };
+  /// No scope is open on this thread while it lives.
+  class NoScope {
+   public:
+    NoScope();
+    ~NoScope();
+    NoScope(const NoScope&) = delete;
+    NoScope& operator=(const NoScope&) = delete;
+    NoScope(NoScope&&) = delete;
+    NoScope& operator=(NoScope&&) = delete;
+
+   private:
+    OpScope* const before_;
+  };
 
   /// See Turns::Attempt.
   std::optional<std::uint64_t> try_acquire(Waiting waiting) HEADWATER_EXCLUDES(cache_.mutex());

@@ -136,6 +136,10 @@ const std::map<std::string, std::vector<std::uint16_t>>& unmarked_writes() {
       {"aten::batch_norm_update_stats", {1, 2}},
       {"aten::batch_norm_gather_stats", {3, 4}},
       {"aten::batch_norm_gather_stats_with_counts", {3, 4}},
+      {"aten::_cudnn_rnn", {15}},  // the state that dropout draws from
+      {"aten::miopen_rnn", {13}},
+      {"aten::_cudnn_rnn_backward", {20}},  // what forward has reserved for it
+      {"aten::miopen_rnn_backward", {19}},
   };
   return kWrites;
 }
@@ -186,7 +190,9 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   const auto reads = [](const TensorArgument& argument) {
     return argument.access == AccessKind::kRead;
   };
-  traits.repeatable = !op.hasTag(at::Tag::nondeterministic_seeded) &&
+  // Nobody knows what else operators of others do.
+  traits.repeatable = traits.name.starts_with("aten::") &&
+                      !op.hasTag(at::Tag::nondeterministic_seeded) &&
                       std::all_of(traits.tensors.begin(), traits.tensors.end(), reads);
   return traits;
 }

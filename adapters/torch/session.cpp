@@ -17,8 +17,7 @@ namespace headwater {
 namespace adapter {
 
 std::atomic<ThrowOutOfMemory> throw_out_of_memory{[](const OutOfMemory& error) {
-  throw c10::OutOfMemoryError({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
-                              error.what());
+  throw OutOfBudget({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)}, error.what());
 }};
 
 namespace {

@@ -65,10 +65,9 @@ class SessionState final : public AllocationGate {
     if (device().is_cpu()) {
       return turns_.are_needed();
     }
-    return half_full() || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
-  }
-  bool half_full() {
-    return 2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
+    const bool half_full =
+        2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
+    return half_full || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
   }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on

@@ -21,8 +21,9 @@ def install(device: str) -> Callable[[], None]:
     if not device.startswith("cuda") or chosen_by_user(os.environ) or not _native():
         return _nothing
     torch.cuda.empty_cache()  # what is cached would stay as it is
-    _set("True")
-    return lambda: _set("False")
+    before = ",".join(filter(None, map(os.environ.get, _VARIABLES)))
+    _set(before, "True")
+    return lambda: _set(before, "False")
 
 
 def chosen_by_user(environment: os._Environ[str] | dict[str, str]) -> bool:
@@ -38,8 +39,10 @@ def _native() -> bool:
     return torch.cuda.get_allocator_backend() == "native"
 
 
-def _set(value: str) -> None:
-    torch._C._accelerator_setAllocatorSettings(f"{_SETTING}:{value}")
+def _set(before: str, value: str) -> None:
+    # Settings that are not named fall back to their defaults: the user's are named again.
+    settings = f"{before},{_SETTING}:{value}" if before else f"{_SETTING}:{value}"
+    torch._C._accelerator_setAllocatorSettings(settings)
 
 
 def _nothing() -> None:

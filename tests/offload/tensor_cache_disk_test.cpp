@@ -135,6 +135,38 @@ TEST_F(TensorCacheDiskTest, AFetchAheadOfNeedBeginsToReadAndWaitsForNobody) {
   EXPECT_EQ(rig_.statistics().num_recalls_ahead, 1U);
 }
 
+TEST_F(TensorCacheDiskTest, WhatWasReadAheadLeavesTheHostAgainForWhoHasToGoThere) {
+  const std::vector<Tensor*> tensors = make(6);  // two each on disk, on the host, on the device
+  for (const std::size_t gone : {2U, 3U, 5U}) {
+    rig_.forget(*tensors[gone]);
+  }
+  static_cast<void>(rig_.start_fetch(*tensors[0]));
+  static_cast<void>(rig_.start_fetch(*tensors[1]));
+  ASSERT_EQ(tensors[0]->disk.state, DiskState::kReading);
+  ASSERT_EQ(tensors[1]->disk.state, DiskState::kReading);
+  rig_.make(1_KiB, 10);
+  EXPECT_EQ(rig_.shortage_of({}, {.op = "op", .new_bytes = 1_KiB}), std::nullopt);
+  rig_.read(*tensors[0]);
+  EXPECT_EQ(rig_.bytes_of(*tensors[0]), pattern(0, 1_KiB));
+  rig_.read(*tensors[1]);
+  EXPECT_EQ(rig_.bytes_of(*tensors[1]), pattern(1, 1_KiB));
+}
+
+TEST_F(TensorCacheDiskTest, WhereTheDiskIsForgottenNobodyCountsOnItForBytesThatAreElsewhere) {
+  const std::vector<Tensor*> tensors = make(6);
+  rig_.read(*tensors[0]);
+  rig_.read(*tensors[1]);  // both unchanged, on the device and on disk
+  {
+    const MutexLock lock(rig_.cache.mutex());
+    rig_.cache.synchronize();
+    rig_.cache.forget_streams();
+  }
+  for (const Tensor* tensor : tensors) {
+    EXPECT_TRUE(tensor->disk.state == DiskState::kNone || only_on_disk(*tensor));
+  }
+  expect_bytes(tensors);
+}
+
 TEST_F(TensorCacheDiskTest, WhatWasReadAheadCanBeFetchedAheadOrForgotten) {
   const std::vector<Tensor*> tensors = make(6);
   rig_.forget(*tensors[2]);

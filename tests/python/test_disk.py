@@ -151,6 +151,23 @@ print('same')
 """
 
 
+FORK_AND_READ = """
+last = [tensor.sum().item() for tensor in kept[:3]]
+child = os.fork()
+if child == 0:
+    more = [torch.ones(64 * 1024) for _ in range(2)]
+    os._exit(0 if [tensor.sum().item() for tensor in kept[:3]] == last else 1)
+assert os.waitpid(child, 0)[1] == 0
+print('same')
+"""
+
+
+def test_a_forked_child_keeps_what_was_on_the_device(tmp_path: Path) -> None:
+    code = START.replace("sys.argv[1]", repr(str(tmp_path))) + FORK_AND_READ
+    done = in_a_new_process(code)
+    assert (done.returncode, done.stdout.strip()) == (0, "same"), done.stderr
+
+
 def test_a_forked_child_is_told_that_the_disk_is_its_parents(tmp_path: Path) -> None:
     code = START.replace("sys.argv[1]", repr(str(tmp_path))) + FORK
     done = in_a_new_process(code)

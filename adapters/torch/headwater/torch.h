@@ -42,8 +42,8 @@ struct SessionStats : Report {
   std::uint64_t num_ops = 0;
   std::uint64_t num_chunked_ops = 0;
   std::uint64_t num_evacuations = 0;  // all left for an operator that found no room on the device
-  std::size_t unmanaged_bytes = 0;  // in storages that are left where they are
-  bool standing_by = false;         // operators are let through: everything fits twice over
+  std::size_t unmanaged_bytes = 0;    // in storages that are left where they are
+  bool standing_by = false;           // operators are let through: everything fits twice over
 };
 
 /// Keeps the bytes of tensors on the device, at a fixed address, while alive. Move-only.

@@ -154,6 +154,12 @@ DiskTransfer DiskPool::read_parts(const DiskBlock& block, Parts target, std::siz
   return {ticket, log()};
 }
 
+void DiskPool::trim() {
+  if (owned()) {  // else the thread that returns space is another process's
+    space_.trim();
+  }
+}
+
 void DiskPool::give_back(std::size_t offset) noexcept {
   if (!owned()) {
     return;

@@ -57,7 +57,7 @@ class DiskPool {
   [[nodiscard]] DiskTransfer read(const DiskBlock& block, const HostBlock& target)
       HEADWATER_EXCLUDES(mutex_);
   /// Returns space without blocks to the file system.
-  void trim() { space_.trim(); }
+  void trim();
 
   /// False in a forked child.
   bool owned() const { return file_.owned(); }

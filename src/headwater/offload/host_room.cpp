@@ -108,8 +108,14 @@ void HostRoom::check_invariants() const {
   }
 }
 
+void HostRoom::forget_disk() {
+  while (stowage_ && try_free_disk()) {
+  }
+}
+
 bool HostRoom::try_give_up_one(Patience patience) {
   stowage_->settle_writes();
+  stowage_->settle_reads();
   if (Tensor* tensor = find_stowed(Reach::kUnneeded)) {
     retire_host(*tensor);
     return true;
@@ -132,7 +138,7 @@ bool HostRoom::try_give_up_one(Patience patience) {
     start_writes(Reach::kAll);
   }
   if (stowage_->num_writes() == 0) {
-    return false;
+    return stowage_->end_oldest_read();  // its host bytes can go again
   }
   stowage_->end_oldest_write();
   return true;

@@ -54,6 +54,9 @@ class HostRoom final {
   /// Gives back what is retired and ends all transfers. REQUIRES: no copy is under way.
   void settle();
 
+  /// The disk cannot be read any more, as in a forked child: copies there that are not the only
+  /// ones are none.
+  void forget_disk();
   bool has_disk() const { return stowage_.has_value(); }
   /// Why there was no room and what to do, for messages.
   std::string_view shortage() const;

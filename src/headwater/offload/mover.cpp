@@ -186,6 +186,7 @@ void Mover::synchronize() {
 }
 
 void Mover::forget_streams() {
+  host_.forget_disk();
   up_.reset();
   down_.reset();
   copy_streams_.clear();

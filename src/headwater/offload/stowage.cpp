@@ -76,12 +76,31 @@ void Stowage::end_read(Tensor& tensor) {
       tensor.disk.transfer.wait();
     }
   } catch (const DiskError&) {
-    tensor.host.release();
-    tensor.disk.wanted = false;
+    give_up_read(tensor);
     throw_not_recalled(tensor, current_failure());
+  } catch (...) {
+    give_up_read(tensor);
+    throw;
   }
   statistics_.bytes_recalled += tensor.bytes;
   ++statistics_.num_recalls;
+}
+
+void Stowage::settle_reads() noexcept {
+  const std::vector<Tensor*> reads = reads_;
+  for (Tensor* tensor : reads) {
+    if (tensor->disk.transfer.done()) {
+      end_read_quietly(*tensor);
+    }
+  }
+}
+
+bool Stowage::end_oldest_read() noexcept {
+  if (reads_.empty()) {
+    return false;
+  }
+  end_read_quietly(*reads_.front());
+  return true;
 }
 
 void Stowage::let_go(Tensor& tensor) noexcept {
@@ -97,12 +116,7 @@ void Stowage::synchronize() noexcept {
   while (!writes_.empty()) {
     end_oldest_write();
   }
-  while (!reads_.empty()) {
-    try {
-      end_read(*reads_.front());
-    } catch (const DiskError&) {
-      // Whoever needs the bytes asks for them again, and is told.
-    }
+  while (end_oldest_read()) {
   }
 }
 
@@ -117,10 +131,23 @@ std::string_view Stowage::shortage() const {
   return "the host tiers and the disk are full: raise host_budget or disk_budget";
 }
 
+void Stowage::end_read_quietly(Tensor& tensor) noexcept {
+  try {
+    end_read(tensor);
+  } catch (const Error&) {
+    // Whoever needs the bytes asks for them again, and is told.
+  }
+}
+
+void Stowage::give_up_read(Tensor& tensor) noexcept {
+  tensor.host.release();
+  tensor.disk.wanted = false;
+}
+
 void Stowage::end_write(Tensor& tensor) {
   try {
     tensor.disk.transfer.wait();
-  } catch (const DiskError& failure) {
+  } catch (const Error& failure) {
     note_failure(failure);
     bad_blocks_.push_back(std::move(tensor.disk.block));
     tensor.disk = DiskCopy();
@@ -132,7 +159,7 @@ void Stowage::end_write(Tensor& tensor) {
   ++statistics_.num_stows;
 }
 
-void Stowage::note_failure(const DiskError& failure) {
+void Stowage::note_failure(const Error& failure) {
   ++num_failures_;
   const std::string what =
       broken() ? "Disk writes keep failing: no more tensors go there. " : "Disk write failed. ";

@@ -33,6 +33,10 @@ class Stowage final {
   void start_read(Tensor& tensor, HostBlock target);
   /// Waits for that. Throws DiskError, with the bytes on disk only.
   void end_read(Tensor& tensor);
+  /// Notes the reads that have ended; whoever needs the bytes of a failed one is told.
+  void settle_reads() noexcept;
+  /// Waits for the read that was begun first. False when there is none.
+  bool end_oldest_read() noexcept;
 
   /// Gives up the copy on disk. Waits for a transfer under way, which uses the host bytes.
   void let_go(Tensor& tensor) noexcept;
@@ -49,7 +53,9 @@ class Stowage final {
   static constexpr std::size_t kMostFailures = 3;  // in a row
 
   void end_write(Tensor& tensor);
-  void note_failure(const DiskError& failure);
+  void note_failure(const Error& failure);
+  void end_read_quietly(Tensor& tensor) noexcept;
+  void give_up_read(Tensor& tensor) noexcept;
 
   DiskPool& pool_;
   Statistics& statistics_;

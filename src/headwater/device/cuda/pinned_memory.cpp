@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -12,6 +13,29 @@ namespace {
 
 constexpr std::size_t kMaxThreads = 8;
 constexpr std::size_t kMinBytesPerThread = std::size_t{16} << 20;
+
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+/// Maps fresh memory that begins with a large page; null when there is none.
+std::byte* map_aligned(std::size_t bytes) {
+  void* mapped = ::mmap(
+      nullptr, bytes + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return nullptr;
+  }
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const std::size_t before =
+      (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
+  if (before > 0) {
+    ::munmap(begin, before);
+  }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  std::byte* const end = begin + before + (bytes + page - 1) / page * page;
+  if (std::byte* const mapped_end = begin + bytes + kLargePage; end < mapped_end) {
+    ::munmap(end, static_cast<std::size_t>(mapped_end - end));
+  }
+  return begin + before;
+}
 
 void touch(std::byte* begin, std::byte* end, std::size_t page) {
   for (volatile std::byte* byte = begin; byte < end; byte += page) {
@@ -35,13 +59,13 @@ void fault_in(std::byte* data, std::size_t bytes) {
 }  // namespace
 
 void* PinnedMemory::try_allocate(std::size_t bytes) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
+  std::byte* const data = map_aligned(bytes);
+  if (data == nullptr) {
     return nullptr;
   }
-  // Larger pages are faster to fault in and to register; where there are none, small ones do.
+  // Large pages are faster to fault in, to register and to copy from; else small ones do.
   ::madvise(data, bytes, MADV_HUGEPAGE);
-  fault_in(static_cast<std::byte*>(data), bytes);
+  fault_in(data, bytes);
   const CurrentContext current(context_);
   if (context_.driver().mem_host_register(data, bytes, kHostRegisterPortable) != kSuccess) {
     ::munmap(data, bytes);

@@ -1,0 +1,82 @@
+#include "cache_lock.h"
+#include "op_scope.h"
+#include "out_of_memory.h"
+#include "session_state.h"
+
+#include <unordered_set>
+
+// What an operator asks for while it runs.
+
+namespace headwater::adapter {
+
+bool OpScope::try_again(const c10::OutOfMemoryError& error) {
+  const bool lacks_budget = dynamic_cast<const OutOfBudget*>(&error) != nullptr;
+  if (lacks_budget || !traits_.repeatable) {
+    return false;
+  }
+  session_.evacuate();
+  allocated_bytes_ = 0;
+  needs_.begin();
+  return true;
+}
+
+Reservation OpScope::admit(std::size_t bytes) {
+  if (reserved_.bytes() >= bytes) {
+    return reserved_.split(bytes);
+  }
+  const Request request{.op = traits_.name,
+                        .new_bytes = bytes,
+                        .pinned_bytes = pinned_bytes(),
+                        .allocated_bytes = allocated_bytes_};
+  Reservation charge;
+  try {
+    auto waiting = Waiting::kAllowed;
+    while (const std::optional<std::uint64_t> ended = try_admit(request, waiting, charge)) {
+      waiting = session_.turns().wait_inside(*ended) ? Waiting::kAllowed : Waiting::kOver;
+    }
+  } catch (const OutOfMemory& error) {
+    throw_shortage(error.shortage());
+  }
+  allocated_bytes_ += bytes;
+  return charge;
+}
+
+std::optional<std::uint64_t> OpScope::try_admit(const Request& request,
+                                                Waiting waiting,
+                                                Reservation& charge) {
+  const CacheLock lock(cache_);
+  try {
+    charge = cache_.reserve(request, session_.memory().current_stream());
+    return std::nullopt;
+  } catch (const OutOfMemory&) {
+    if (waiting == Waiting::kOver || !session_.turns().may_wait_inside()) {
+      throw;
+    }
+    return session_.turns().begin_waiting_inside();
+  }
+}
+
+void OpScope::throw_shortage(Shortage shortage) {
+  // The allocation that failed may be the first of several: name a budget that holds all results.
+  const NoScope none;  // what the shape rules allocate is not the operator's
+  const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();
+  const std::size_t least = pinned_bytes() + output_bytes(op_, boxed).value_or(0);
+  if (least > shortage.working_set) {
+    shortage.smallest_budget += least - shortage.working_set;
+    shortage.working_set = least;
+  }
+  throw_out_of_memory.load()(OutOfMemory(shortage));
+}
+
+std::size_t OpScope::pinned_bytes() {
+  if (!pinned_bytes_) {
+    std::unordered_set<const Tensor*> seen;
+    pinned_bytes_ = 0;
+    for (const Use& use : uses_) {
+      *pinned_bytes_ += seen.insert(use.tensor).second ? use.tensor->bytes : 0;
+    }
+  }
+  return *pinned_bytes_;
+}
+
+}  // namespace headwater::adapter
