@@ -125,6 +125,16 @@ TEST(OpTraitsTest, OperatorsOfOthersMayWriteWhatTheyAreGiven) {
               ElementsAre(Pair(0, kWrite), Pair(2, kWrite)));
 }
 
+TEST(OpTraitsTest, WhatWritesOrDrawsOrIsOfOthersMayNotRunTwice) {
+  EXPECT_TRUE(traits_of("aten::mm").repeatable);
+  EXPECT_FALSE(traits_of("aten::mm", "out").repeatable);
+  EXPECT_FALSE(traits_of("aten::native_dropout").repeatable);
+  EXPECT_FALSE(traits_of("aten::native_batch_norm").repeatable);
+  EXPECT_FALSE(traits_of("aten::_cudnn_rnn_backward").repeatable);
+  const std::unique_ptr<torch::Library> library = define("draw_batch(int number) -> Tensor");
+  EXPECT_FALSE(traits_of("headwater_test::draw_batch").repeatable);
+}
+
 TEST(OpTableTest, TraitsOfAnOperatorAreWorkedOutOnce) {
   OpTable table(c10::kCPU);
   const c10::OperatorHandle op = find("aten::mm");
