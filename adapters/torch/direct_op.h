@@ -111,14 +111,7 @@ struct Direct<Op, Result(Args...)> {
         OpScope scope(*session, kOp, traits);
         if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
           session->count_op();
-          try {
-            return redispatch(scope, keys, args...);
-          } catch (const c10::OutOfMemoryError& error) {
-            if (!scope.try_again(error)) {
-              throw;
-            }
-          }
-          return redispatch(scope, keys, args...);
+          return run_pinned(scope, keys, args...);
         }
       }
     }
@@ -147,6 +140,18 @@ struct Direct<Op, Result(Args...)> {
       note(result);
       return result;
     }
+  }
+
+  /// With a second try where the device has no room although the budget has.
+  static Result run_pinned(OpScope& scope, c10::DispatchKeySet keys, Args... args) {
+    try {
+      return redispatch(scope, keys, args...);
+    } catch (const c10::OutOfMemoryError& error) {
+      if (!scope.try_again(error)) {
+        throw;
+      }
+    }
+    return redispatch(scope, keys, args...);
   }
 
   static Result redispatch(OpScope& scope, c10::DispatchKeySet keys, Args... args) {

@@ -18,11 +18,9 @@ def enable(
     budget: int | None,
     device: str,
     host_budget: int | None,
-    disk: str,
-    disk_budget: int | None,
+    disk: tuple[str, int | None],
     min_tensor_bytes: int,
-    log_level: str,
-    standby: str,
+    log_and_standby: tuple[str, str],
 ) -> None: ...
 def disable() -> None: ...
 def is_enabled() -> bool: ...

@@ -242,9 +242,8 @@ def _start(options: Options) -> _Session:
     budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))
     extension = _extension()
     extension.set_out_of_memory_type(OutOfMemory)
-    extension.enable(
-        budget_bytes, device, host, disk, disk_bytes, floor, options.log_level, options.standby
-    )
+    policies = (options.log_level, options.standby)
+    extension.enable(budget_bytes, device, host, (disk, disk_bytes), floor, policies)
     try:
         return _Session(device, _change_torch(device))
     except BaseException:

@@ -85,11 +85,9 @@ void let_others_run_without_gil() {
 void enable(std::optional<std::size_t> budget,
             const std::string& device,
             std::optional<std::size_t> host_budget,
-            const std::string& disk,
-            std::optional<std::size_t> disk_budget,
+            const std::pair<std::string, std::optional<std::size_t>>& disk,
             std::size_t min_tensor_bytes,
-            const std::string& log_level,
-            const std::string& standby) {
+            const std::pair<std::string, std::string>& log_and_standby) {
   if (session()) {
     throw Error("Headwater is enabled already. Call headwater.disable() first.");
   }
@@ -97,11 +95,11 @@ void enable(std::optional<std::size_t> budget,
   options.budget = budget.value_or(Options::kMinimum);
   options.device = device;
   options.host_budget = host_budget.value_or(Options::kAutomatic);
-  options.disk = disk;
-  options.disk_budget = disk_budget.value_or(Options::kUnlimited);
+  options.disk = disk.first;
+  options.disk_budget = disk.second.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
-  options.log_level = parse_log_level(log_level);
-  options.standby = parse_standby_policy(standby);
+  options.log_level = parse_log_level(log_and_standby.first);
+  options.standby = parse_standby_policy(log_and_standby.second);
   std::unique_ptr<Session> opened;
   {
     const py::gil_scoped_release no_gil;  // operators that must end first may need it
@@ -166,10 +164,8 @@ void bind_session(py::module_& m) {
         py::arg("device"),
         py::arg("host_budget"),
         py::arg("disk"),
-        py::arg("disk_budget"),
         py::arg("min_tensor_bytes"),
-        py::arg("log_level"),
-        py::arg("standby"));
+        py::arg("log_and_standby"));
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
   m.def("set_budget", [](std::optional<std::size_t> budget) {

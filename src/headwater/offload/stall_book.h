@@ -59,7 +59,8 @@ class StallBook final {
     Direction direction = Direction::kToDevice;
     std::size_t bytes = 0;
 
-    auto operator<=>(const Kind&) const = default;
+    // The check takes the zero that orders are compared with for a null pointer.
+    auto operator<=>(const Kind&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Count {
     TensorId tensor;

@@ -93,7 +93,7 @@ StagePlan faster_of(StagePlan first,
   const auto step_ns = [&](const StagePlan& plan) {
     return estimate_time(liveness, plan, costs).step_ns;
   };
-  return step_ns(second) < step_ns(first) ? second : first;
+  return step_ns(second) < step_ns(first) ? std::move(second) : std::move(first);
 }
 
 StagePlan plan_with(const Liveness& liveness,
