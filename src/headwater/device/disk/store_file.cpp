@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <optional>
 #include <span>
 #include <string>
 #include <sys/stat.h>
@@ -20,9 +19,8 @@
 namespace headwater::disk {
 namespace {
 
-constexpr std::size_t kBlock = 4096;
 // Tensors come in parts of whole pages: a file system that wants more goes through the page cache.
-constexpr std::size_t kLargestBlock = 4096;
+constexpr std::size_t kBlock = 4096;
 constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 // What host pools hand out comes first: where the disk takes it, nothing has to be copied.
 constexpr std::array<std::size_t, 2> kMemoryAlignments{64, 512};
@@ -78,25 +76,18 @@ bool takes(const FileDescriptor& file, std::span<const std::byte> bytes) {
   return error == 0;
 }
 
-// The smallest unit that direct I/O takes, found by trying; none where it takes no such I/O at all.
-std::optional<std::size_t> direct_block(const FileDescriptor& file) {
-  const AlignedBytes bytes = make_zeros(kLargestBlock, kLargestBlock);
-  for (std::size_t block = kBlock; block <= kLargestBlock; block *= 2) {
-    if (takes(file, bytes.first(block))) {
-      return block;
-    }
-  }
-  return std::nullopt;
+bool takes_direct_blocks(const FileDescriptor& file) {
+  return takes(file, make_zeros(kBlock, kBlock).first(kBlock));
 }
 
-std::size_t direct_memory_alignment(const FileDescriptor& file, std::size_t block) {
-  const AlignedBytes bytes = make_zeros(2 * block, block);
+std::size_t direct_memory_alignment(const FileDescriptor& file) {
+  const AlignedBytes bytes = make_zeros(2 * kBlock, kBlock);
   for (const std::size_t alignment : kMemoryAlignments) {
-    if (takes(file, bytes.first(2 * block).subspan(alignment, block))) {
+    if (takes(file, bytes.first(2 * kBlock).subspan(alignment, kBlock))) {
       return alignment;
     }
   }
-  return block;
+  return kBlock;
 }
 
 bool turn_on_direct(const FileDescriptor& file) {
@@ -121,13 +112,9 @@ StoreFile::StoreFile(const StoreOptions& options, const Log& log)
 }
 
 void StoreFile::choose_access(Access wanted) {
-  std::optional<std::size_t> block;
-  if (wanted == Access::kDirect && turn_on_direct(file_)) {
-    block = direct_block(file_);
-  }
-  if (block) {
+  if (wanted == Access::kDirect && turn_on_direct(file_) && takes_direct_blocks(file_)) {
     access_ = Access::kDirect;
-    memory_alignment_ = direct_memory_alignment(file_, *block);
+    memory_alignment_ = direct_memory_alignment(file_);
     HEADWATER_CHECK_EQ(::ftruncate(file_.native(), 0), 0);
   } else if (wanted == Access::kDirect) {
     turn_off_direct(file_);
@@ -136,7 +123,7 @@ void StoreFile::choose_access(Access wanted) {
                "and at the cost of host memory; use a folder on a local disk: " +
                    folder_.string());
   }
-  block_bytes_ = block.value_or(kBlock);
+  block_bytes_ = kBlock;
 }
 
 bool StoreFile::try_allocate(Extent extent) {
