@@ -16,8 +16,8 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,20 +42,22 @@ class Times:
 
     whole: list[list[float]]
     launch: list[list[float]]  # what the host took to launch it
+    cpu: list[list[float]]  # what its threads computed meanwhile, whoever else had the cores
 
     @classmethod
     def of(cls, steps: int) -> Times:
         """Room for the times of so many step numbers."""
-        return cls([[] for _ in range(steps)], [[] for _ in range(steps)])
+        return cls(*([[] for _ in range(steps)] for _ in range(3)))
 
     def measure(self, workload: Workload) -> None:
         """Times a run of steps by the device's clock; nobody waits between them."""
         marks = Marks(workload.device)
-        for number, launch in enumerate(self.launch):
+        for number, (launch, cpu) in enumerate(zip(self.launch, self.cpu, strict=True)):
             marks.mark()
-            start = time.perf_counter()
+            start, start_cpu = time.perf_counter(), time.process_time()
             workload.step(number)
             launch.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - start_cpu)
         marks.mark()
         for whole, ms in zip(self.whole, marks.intervals_ms(), strict=True):
             whole.append(ms / 1e3)
@@ -105,7 +107,19 @@ def summary(times: Times) -> dict[str, float]:
         "median_ms": at_quartile(times.whole, 2),
         "upper_quartile_ms": at_quartile(times.whole, 3),
         "launch_ms": at_quartile(times.launch, 1),
+        "cpu_ms": at_quartile(times.cpu, 1),
     }
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Python's collector would run in some steps and not in others, as it likes."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def measure_overhead(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -126,12 +140,16 @@ def measure_overhead(name: str, options: argparse.Namespace) -> dict[str, Any]:
             with modes[mode]():
                 for step in range(WARM_UP):
                     workload.step(step)
-                times[mode].measure(workload)
+                with no_garbage_collection():
+                    times[mode].measure(workload)
                 if mode == "headwater":
                     moved += headwater.stats().bytes_offloaded
                     standing_by += headwater.stats().standing_by
     result: dict[str, Any] = {mode: summary(times[mode]) for mode in modes}
     result |= overheads(times["headwater"].whole, times["plain"].whole)
+    result["cpu_overhead_percent"] = (
+        result["headwater"]["cpu_ms"] / result["plain"]["cpu_ms"] - 1
+    ) * 100
     result["blocks"], result["blocks_standing_by"] = options.blocks, standing_by
     result["bytes_offloaded"] = moved
     return result
@@ -189,7 +207,7 @@ def print_overhead(name: str, result: dict[str, Any]) -> None:
         case = result[mode]
         return (
             f"{mode} {case['fastest_ms']:.2f} ms (median {case['median_ms']:.2f}, "
-            f"launched in {case['launch_ms']:.2f})"
+            f"launched in {case['launch_ms']:.2f}, CPU {case['cpu_ms']:.2f})"
         )
 
     print(
@@ -197,7 +215,8 @@ def print_overhead(name: str, result: dict[str, Any]) -> None:
         f"{result['overhead_percent']:+.2f} % (neighbouring blocks "
         f"{result['neighbours_median_percent']:+.2f} %, half of them "
         f"{result['neighbours_lower_quartile_percent']:+.2f} to "
-        f"{result['neighbours_upper_quartile_percent']:+.2f})",
+        f"{result['neighbours_upper_quartile_percent']:+.2f}; CPU time "
+        f"{result['cpu_overhead_percent']:+.2f} %)",
         flush=True,
     )
 
@@ -222,10 +241,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="sizes for a CPU")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter blocks")
     parser.add_argument("--workloads", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--blocks", type=int, help="blocks of each mode, 30 unless quick")
     parser.add_argument("--skip-pressure", action="store_true", help="ample budget only")
     parser.add_argument("--out", type=Path, default=Path("overhead.json"))
     arguments = parser.parse_args()
-    arguments.blocks = 5 if arguments.quick else 30
+    arguments.blocks = arguments.blocks or (5 if arguments.quick else 30)
     arguments.block_steps = 4
     arguments.steps = 4 if arguments.quick else 6
     return arguments
