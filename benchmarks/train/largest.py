@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from headwater.options import parse_size
 
+from benchmarks.train.one_try import run_try
 from benchmarks.train.report import describe_run, write_report
 from benchmarks.train.workloads import GPTShape
 
@@ -117,23 +117,7 @@ class Tries:
         command += ["--device", options.device, "--steps", str(steps)]
         command += ["--cap-bytes", str(options.cap), "--budget-bytes", str(options.budget)]
         command += ["--host-budget", options.host_budget] if options.host_budget else []
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return {"error": f"not done after {limit:.0f} s", "out_of_time": True}
-        return read_answer(done)
-
-
-def read_answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The JSON in a try's last line; a try that ended without one failed."""
-    lines = done.stdout.splitlines()
-    try:
-        answer: dict[str, Any] = json.loads(lines[-1])
-    except (IndexError, json.JSONDecodeError):
-        return {"error": f"ended with {done.returncode}: {done.stderr[-500:]}"}
-    return answer
+        return run_try(command, limit)
 
 
 def in_words(result: dict[str, Any]) -> str:

@@ -8,12 +8,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import math
-import os
 import resource
-import statistics
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +19,35 @@ import headwater
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.train.workloads import GPTShape, Workload, make_gpt
-
-WARM_UP = 4  # steps before a plan is at work
+from benchmarks.train.one_try import (
+    WARM_UP,
+    answer_and_leave,
+    available_host_bytes,
+    steady,
+    time_steps,
+)
+from benchmarks.train.peers import checkpoint_blocks
+from benchmarks.train.workloads import GPTShape, make_gpt
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """What the training was and cost; raises where it does not fit."""
     shape = GPTShape(**json.loads(options.shape))
+    available = available_host_bytes()
     cap_device(options)
     manage(options)
     with torch.device(options.device):  # built in place: the host never holds a second copy
         workload = make_gpt(shape, options.device, autocast=options.device == "cuda")
-    losses, seconds = train(workload, options)
+    if options.checkpoint:
+        checkpoint_blocks(workload.blocks())
+    losses, seconds = time_steps(workload.step, options.steps, options.device)
     result = {
         "shape": dataclasses.asdict(shape),
         "parameters": sum(parameter.numel() for parameter in workload.net.parameters()),
         "losses": losses,
         "step_seconds": seconds,
-        "tokens_per_second": shape.batch * shape.length / steady(seconds),
+        "tokens_per_second": shape.batch * shape.length / steady(seconds, options.warm_up),
+        "host_used_bytes": available - available_host_bytes(),
         **memory(options),
     }
     check(result, options)
@@ -62,25 +68,6 @@ def manage(options: argparse.Namespace) -> None:
         headwater.enable(device="cpu")
 
 
-def train(workload: Workload, options: argparse.Namespace) -> tuple[list[float], list[float]]:
-    """The loss and the seconds of every step; reading the loss waits for the device."""
-    losses, seconds = [], []
-    for step in range(options.steps):
-        start = time.perf_counter()
-        loss = workload.step(step)
-        losses.append(loss.item())
-        if options.device == "cuda":
-            torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
-        print(f"step {step}: {seconds[-1]:.2f} s, loss {losses[-1]:.4f}", file=sys.stderr)
-    return losses, seconds
-
-
-def steady(seconds: list[float]) -> float:
-    """A step once a plan is at work; of a shorter training, the last one."""
-    return statistics.median(seconds[WARM_UP:] or seconds[-1:])
-
-
 def memory(options: argparse.Namespace) -> dict[str, Any]:
     stats = headwater.stats()
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -99,20 +86,10 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def check(result: dict[str, Any], options: argparse.Namespace) -> None:
-    if not all(math.isfinite(loss) for loss in result["losses"]):
-        raise RuntimeError(f"Losses are not finite: {result['losses']}")
     if result["peak_reserved_bytes"] > options.cap_bytes:
         raise torch.OutOfMemoryError(
             f"Peak is above the cap: {result['peak_reserved_bytes']} of {options.cap_bytes} bytes"
         )
-
-
-def die_first() -> None:
-    """If the host runs out of memory, this process goes, not the one that searches."""
-    try:
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    except OSError as error:
-        print(f"cannot offer itself to the system's memory killer: {error}", file=sys.stderr)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -121,6 +98,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--shape", required=True, help="fields of GPTShape as JSON")
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="of the steps, not timed")
+    parser.add_argument("--checkpoint", action="store_true", help="every block, recomputed")
     parser.add_argument("--cap-bytes", type=int, required=True)
     parser.add_argument("--budget-bytes", type=int, required=True)
     parser.add_argument("--host-budget", help="such as 110GiB; Headwater's default if not given")
@@ -128,17 +107,9 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Leaves without tidying up: what was trained fits no device that is not managed."""
     options = parse_arguments()
-    die_first()
     torch.manual_seed(0)
-    try:
-        answer = run(options)
-    except (RuntimeError, ValueError, MemoryError) as error:
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps(answer), flush=True)
-    sys.stderr.flush()
-    os._exit(1 if "error" in answer else 0)
+    answer_and_leave(lambda: run(options))
 
 
 if __name__ == "__main__":

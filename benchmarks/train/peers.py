@@ -6,12 +6,13 @@ import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from torch import nn
 from torch.autograd.graph import save_on_cpu
 from torch.utils.checkpoint import checkpoint
 
@@ -41,6 +42,12 @@ def trl_version(folder: Path | None) -> str | None:
     return version.read_text().strip() if version is not None and version.exists() else None
 
 
+def checkpoint_blocks(blocks: Iterable[nn.Module]) -> None:
+    """Has each keep its input alone and run again in the backward pass."""
+    for block in blocks:
+        block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+
+
 def _save_on_cpu(workload: Workload) -> Scope:
     pinned = workload.device == "cuda"
     return lambda: save_on_cpu(pin_memory=pinned)
@@ -50,8 +57,7 @@ def _checkpoint(workload: Workload) -> Scope:
     blocks = workload.blocks()
     if not blocks:
         raise RuntimeError("The network has no blocks to checkpoint")
-    for block in blocks:
-        block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+    checkpoint_blocks(blocks)
     return nullcontext
 
 

@@ -75,15 +75,20 @@ def make_gpt(shape: GPTShape, device: str, autocast: bool) -> Workload:
     net = GPT(shape.vocabulary, shape.width, shape.heads, shape.layers, shape.length).to(device)
 
     def loss(step: int) -> Tensor:
-        tokens = torch.randint(
-            shape.vocabulary,
-            (shape.batch, shape.length + 1),
-            generator=_generator(device, step),
-            device=device,
-        )
-        return F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        return gpt_loss(net, shape, device, step)
 
     return Workload(net, loss, device, autocast)
+
+
+def gpt_loss(net: Callable[[Tensor], Tensor], shape: GPTShape, device: str, step: int) -> Tensor:
+    """Of what the net says about this step's random text."""
+    tokens = torch.randint(
+        shape.vocabulary,
+        (shape.batch, shape.length + 1),
+        generator=_generator(device, step),
+        device=device,
+    )
+    return F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
 
 
 def _generator(device: str, step: int) -> torch.Generator:

@@ -13,7 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.train.largest import Growth, read_answer, search, shape_of
+from benchmarks.train.largest import Growth, search, shape_of
+from benchmarks.train.one_try import read_answer
 from benchmarks.train.pressure import hidden_share
 from benchmarks.train.timed_training import largest_difference
 from benchmarks.train.workloads import GPTShape
