@@ -228,6 +228,7 @@ class ConductorStressTest : public testing::TestWithParam<std::tuple<DeviceKind,
   const unsigned seed_ = seed_of(std::get<1>(GetParam()));
   Dice dice_{seed_ + 1000};
   RandomTraining training_{seed_, std::get<0>(GetParam())};
+  Holdback holdback_;
 };
 
 TEST_P(ConductorStressTest, BudgetsThatChangeAtRandomPointsKeepEveryByte) {
@@ -238,6 +239,7 @@ TEST_P(ConductorStressTest, BudgetsThatChangeAtRandomPointsKeepEveryByte) {
     training_.step([this, rarity] {
       if (dice_.roll(rarity) == 0) {
         change_budget(training_.rig, dice_);
+        holdback_ = dice_.roll(2) == 0 ? training_.conductor.hold_back() : Holdback();
       }
     });
     training_.rig.check();
