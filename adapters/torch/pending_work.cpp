@@ -26,8 +26,9 @@ bool completed(const c10::IValue& work) {
 }  // namespace
 
 void PendingWork::add(c10::ArrayRef<c10::IValue> results, std::vector<Use> uses) {
+  Holdback holdback = uses.empty() ? Holdback() : conductor_.hold_back();
   const MutexLock lock(mutex_);
-  items_.push_back({find_work(results), std::move(uses)});
+  items_.push_back({find_work(results), std::move(uses), std::move(holdback)});
   num_pending_.store(items_.size(), std::memory_order_relaxed);
 }
 

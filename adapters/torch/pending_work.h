@@ -1,6 +1,8 @@
 #pragma once
 
 #include "headwater/base/mutex.h"
+#include "headwater/offload/conductor.h"
+#include "headwater/offload/holdback.h"
 #include "headwater/offload/tensor_cache.h"
 
 #include <ATen/core/ivalue.h>
@@ -12,9 +14,11 @@
 namespace headwater::adapter {
 
 /// Tensors of collectives that go on after their operator has returned: pinned until the work
-/// is done. Thread-safe.
+/// is done. Moves ahead of need are held back meanwhile: they would share the link. Thread-safe.
 class PendingWork {
  public:
+  explicit PendingWork(Conductor& conductor) : conductor_(conductor) {}
+
   /// Takes over the pins of `uses`. The work is found among the results; a collective without one
   /// is done when somebody waits for one of its tensors.
   void add(c10::ArrayRef<c10::IValue> results, std::vector<Use> uses) HEADWATER_EXCLUDES(mutex_);
@@ -29,11 +33,13 @@ class PendingWork {
   struct Item {
     c10::IValue work;  // none: ends with a wait
     std::vector<Use> uses;
+    Holdback holdback;  // none where it uses nothing of ours
   };
 
   template <class Predicate>
   std::vector<Use> take_if(Predicate done) HEADWATER_REQUIRES(mutex_);
 
+  Conductor& conductor_;
   Mutex mutex_;
   std::vector<Item> items_ HEADWATER_GUARDED_BY(mutex_);
   std::atomic<std::size_t> num_pending_{0};

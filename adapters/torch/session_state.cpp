@@ -41,6 +41,7 @@ SessionState::SessionState(const Options& options, c10::Device device)
       runtime_(options, machine_for(device), memory_, book_),
       ops_(device.type()),
       working_sets_(device),
+      pending_work_(runtime_.conductor()),
       standby_(*this, options.standby) {
   look_for_unseen_bytes();
 }

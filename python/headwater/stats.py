@@ -54,6 +54,7 @@ class Stats:
     num_recalls: int = 0  # tensors read back from it
     num_recalls_ahead: int = 0  # of those, begun before an operator asked
     num_plans: int = 0  # made so far; a step that repeats itself needs one
+    num_ops_held_back: int = 0  # began no moves ahead, since a collective used the link
     num_stages: int = 0  # of the plan that is followed now; 0 when there is none
     planned_step_seconds: float = 0.0  # what a step takes by that plan
     planned_stall_seconds: float = 0.0  # of it, waiting for moves

@@ -47,6 +47,7 @@ py::dict stats() {
   d["num_fetches_abandoned"] = s.moves.num_fetches_abandoned;
   d["num_clean_drops"] = s.moves.num_clean_drops;
   d["num_plans"] = s.plan.num_plans;
+  d["num_ops_held_back"] = s.plan.num_ops_held_back;
   d["num_stages"] = s.plan.num_stages;
   d["planned_step_seconds"] = static_cast<double>(s.plan.step_ns) * 1e-9;
   d["planned_stall_seconds"] = static_cast<double>(s.plan.stall_ns) * 1e-9;

@@ -47,7 +47,9 @@ class Training {
 
   /// Runs forward through `depth` layers, backward, and the update.
   void step(
-      std::size_t depth, const std::function<void()>& after_forward = [] {}) {
+      std::size_t depth,
+      const std::function<void()>& after_forward = [] {},
+      const std::function<void(std::size_t)>& before_backward_of = [](std::size_t) {}) {
     std::vector<Content> activations;
     for (std::size_t i = 0; i < depth; ++i) {
       std::vector<Content> read{parameters_[i]};
@@ -58,6 +60,7 @@ class Training {
     }
     after_forward();
     for (std::size_t i = depth; i-- > 0;) {
+      before_backward_of(i);
       run(2, {parameters_[i], activations[i]}, AccessKind::kRead, Makes::kNothing);
       rig.forget(*activations[i].tensor);
     }
@@ -262,6 +265,72 @@ TEST(ConductorTest, PlansAnewWhenTheBudgetIsLowered) {
   training.rig.budget.reset_peak();
   EXPECT_GT(training.step_statistics(16).num_fetches_ahead, 0U);
   EXPECT_LE(training.rig.budget.peak(), 8_KiB);
+}
+
+TEST(ConductorTest, NothingMovesAheadWhileItIsHeldBack) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics before = training.rig.statistics();
+  Holdback holdback = training.conductor.hold_back();
+  training.step(16, [&] {
+    const Statistics held = training.rig.statistics() - before;
+    EXPECT_EQ(held.num_fetches_ahead, 0U);
+    EXPECT_EQ(held.num_offloads_ahead, 0U);
+    EXPECT_GT(held.num_offloads, 0U);
+    holdback.release();
+  });
+  EXPECT_EQ(training.conductor.num_ops_held_back(), 16U);
+  EXPECT_GT((training.rig.statistics() - before).num_fetches_ahead, 0U);
+}
+
+TEST(ConductorTest, WhatWasHeldBackForAWhileStillMovesAhead) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics undisturbed = training.step_statistics(16);
+  const Statistics before = training.rig.statistics();
+  Holdback holdback;
+  training.step(
+      16,
+      [&] { holdback = training.conductor.hold_back(); },
+      [&](std::size_t layer) {
+        if (layer == 11) {  // of the backward pass, which begins with the last one
+          holdback.release();
+        }
+      });
+  const Statistics step = training.rig.statistics() - before;
+  EXPECT_EQ(training.conductor.num_ops_held_back(), 4U);
+  EXPECT_GE(step.num_fetches_ahead * 10, undisturbed.num_fetches_ahead * 7);
+  EXPECT_EQ(training.step_statistics(16), undisturbed);
+}
+
+TEST(ConductorTest, AHoldbackThatNeverEndsIsPassedOverAfterAWhile) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const Statistics undisturbed = training.step_statistics(16);
+  const Holdback forgotten = training.conductor.hold_back();
+  training.step(16);
+  const Holdback another = training.conductor.hold_back();
+  for (int i = 0; i < 3; ++i) {
+    training.step(16);
+  }
+  EXPECT_EQ(training.conductor.num_ops_held_back(), Conductor::kMostOpsHeldBack);
+  EXPECT_EQ(training.step_statistics(16), undisturbed);
+}
+
+TEST(ConductorTest, HoldingBackCostsNothingWithoutAPlan) {
+  Training training({.budget = 64_KiB}, 8);
+  const Holdback holdback = training.conductor.hold_back();
+  for (int i = 0; i < 4; ++i) {
+    training.step(8);
+  }
+  EXPECT_EQ(training.conductor.num_ops_held_back(), 0U);
+  EXPECT_EQ(training.rig.statistics(), Statistics{});
 }
 
 TEST(ConductorTest, RealThreadsMoveTheRightBytes) {

@@ -72,5 +72,20 @@ INSTANTIATE_TEST_SUITE_P(Budgets,
                          testing::ValuesIn(cases()),
                          [](const testing::TestParamInfo<Case>& test) { return test.param.name; });
 
+TEST(SmallTensorsTest, StayWhereLargerOnesMakeTheRoom) {
+  const SimNetwork network = support::sim_mixed();
+  const std::size_t peak = SimTraining::plain_peak(network);
+  SimTraining plain(network, peak);
+  SimTraining training(network, peak * 7 / 10);
+  for (int i = 0; i < 6; ++i) {
+    plain.step();
+    training.step();
+  }
+  const Statistics before = training.statistics();
+  EXPECT_LE(static_cast<double>(training.step()), 1.01 * static_cast<double>(plain.step()));
+  const Statistics moved = training.statistics() - before;
+  EXPECT_GE(moved.bytes_offloaded, moved.num_offloads * 500);
+}
+
 }  // namespace
 }  // namespace headwater

@@ -78,5 +78,22 @@ TEST_F(LeavingOrderTest, NothingIsSmallInASmallBudget) {
   EXPECT_GT(order.rank(3, kNever), order.rank(2, 3));
 }
 
+TEST_F(LeavingOrderTest, WhatTakesLongerToBeginThanToCopyIsSmallInAnyBudget) {
+  costs_.offload.latency_ns = 39;  // so 10 bytes take 49 ns
+  const LeavingOrder worth_it(liveness_, costs_, 100, Waiting::kAvoided);
+  EXPECT_GT(worth_it.rank(3, kNever), worth_it.rank(2, 3));
+  costs_.offload.latency_ns = 44;
+  const LeavingOrder order(liveness_, costs_, 100, Waiting::kAvoided);
+  EXPECT_LT(order.rank(3, kNever), order.rank(2, 3));
+}
+
+TEST_F(LeavingOrderTest, SmallTensorsHaveTheOrderOfTheOthersAmongThemselves) {
+  costs_.offload.latency_ns = 10'000;  // all are small
+  LeavingOrder order(liveness_, costs_, kBudget, Waiting::kAvoided);
+  EXPECT_GT(order.rank(1, 4), order.rank(2, 3));
+  order.add_leaver({2, 1}, 3);
+  EXPECT_GT(order.rank(2, 3), order.rank(1, 4));
+}
+
 }  // namespace
 }  // namespace headwater

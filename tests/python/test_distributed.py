@@ -11,6 +11,7 @@ import torch
 import torch.distributed
 import torch.multiprocessing
 from bits import as_bytes, away
+from test_moves_ahead import TENSOR_BYTES, Chain
 from torch.nn.parallel import DistributedDataParallel
 
 import headwater
@@ -74,7 +75,41 @@ def collectives(rank: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("work", [compare, collectives], ids=["ddp", "collectives"])
+def moves_ahead_wait(rank: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    store = torch.distributed.FileStore(f"{folder}/store", WORLD)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
+    shared = torch.ones(4096)
+    if rank == 1:
+        store.wait(["rank 0 has computed"])
+        torch.distributed.all_reduce(shared)
+    else:
+        chain = Chain()
+        expected = as_bytes(chain.forward(24))
+        headwater.enable(10 * TENSOR_BYTES, device="cpu")
+        for _ in range(6):
+            chain.forward(24)
+            chain.optimizer.step()
+        assert headwater.stats().num_ops_held_back == 0
+        work = torch.distributed.all_reduce(shared, async_op=True)
+        before = headwater.stats()
+        chain.forward(4)
+        held = headwater.stats()
+        assert held.num_ops_held_back > 0
+        assert held.num_fetches_ahead == before.num_fetches_ahead
+        assert as_bytes(chain.forward(24)) == expected  # also while the collective goes on
+        store.set("rank 0 has computed", "yes")
+        work.wait()
+        headwater.disable()
+    assert shared.tolist() == [2.0] * 4096
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [compare, collectives, moves_ahead_wait],
+    ids=["ddp", "collectives", "moves ahead wait"],
+)
 def test_two_processes_over_gloo_give_the_same_bits(work: object, tmp_path: Path) -> None:
     torch.multiprocessing.spawn(work, (str(tmp_path),), nprocs=WORLD)
 

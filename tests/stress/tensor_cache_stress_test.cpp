@@ -2,14 +2,13 @@
 #include "headwater/base/error.h"
 #include "headwater/offload/tensor_cache.h"
 #include "support/cache_rig.h"
+#include "support/dice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,7 +20,9 @@ namespace {
 using namespace literals;  // NOLINT(google-build-using-namespace)
 using support::CacheRig;
 using support::CopyFault;
+using support::Dice;
 using support::pattern;
+using support::seed_of;
 
 constexpr std::size_t kBudget = 8_KiB;
 const support::RigOptions kHostBelow{.budget = kBudget,
@@ -33,24 +34,6 @@ const support::RigOptions kDiskBelow{.budget = kBudget,
                                      .first_host_bytes = 4_KiB,
                                      .second_host_bytes = 2_KiB,
                                      .disk_bytes = 128_KiB};
-
-/// HEADWATER_SEED repeats one run that failed.
-unsigned seed_of(unsigned number) {
-  const char* chosen = std::getenv("HEADWATER_SEED");
-  return chosen == nullptr ? number : static_cast<unsigned>(std::strtoul(chosen, nullptr, 10));
-}
-
-/// Draws random numbers from 0 to `most`.
-class Dice {
- public:
-  explicit Dice(unsigned seed) : random_(seed) {}
-  std::size_t roll(std::size_t most) {
-    return std::uniform_int_distribution<std::size_t>(0, most)(random_);
-  }
-
- private:
-  std::mt19937 random_;
-};
 
 /// What a random program expects of one tensor.
 struct Expected {

@@ -16,11 +16,11 @@ RigOptions rig_options(const SimNetwork& network, std::size_t budget) {
           .first_host_bytes = kAmple,
           .link = {.to_device_bytes_per_second = network.link_bytes_per_s,
                    .to_host_bytes_per_second = network.link_bytes_per_s,
-                   .latency_ns = 0}};
+                   .latency_ns = network.latency_ns}};
 }
 
 Conductor::Measure link_of(const SimNetwork& network) {
-  const Link link{.bytes_per_s = network.link_bytes_per_s, .latency_ns = 0};
+  const Link link{.bytes_per_s = network.link_bytes_per_s, .latency_ns = network.latency_ns};
   return
       [link](std::size_t, StreamRef) { return Costs{.op_ns = {}, .fetch = link, .offload = link}; };
 }
@@ -90,6 +90,14 @@ SimNetwork sim_deep(std::uint64_t op_ns) {
   SimNetwork network{.link_bytes_per_s = 1e9,
                      .update_bytes_per_s = 1e9 * kBytes / static_cast<double>(op_ns)};
   append(network.layers, repeat(layer, 24));
+  return network;
+}
+
+SimNetwork sim_mixed() {
+  const SimLayer layer{
+      .activations = {64, 512}, .forward_ns = 5'000, .backward_ns = 10'000, .parameter_bytes = 64};
+  SimNetwork network{.link_bytes_per_s = 54e6, .latency_ns = 8'000, .update_bytes_per_s = 1.28e7};
+  append(network.layers, repeat(layer, 128));
   return network;
 }
 

@@ -23,6 +23,7 @@ struct SimLayer {
 struct SimNetwork {
   std::vector<SimLayer> layers;
   double link_bytes_per_s = 1e9;     // each way
+  std::uint64_t latency_ns = 0;      // of each copy
   double update_bytes_per_s = 1e11;  // of the parameters, by the optimizer
 };
 
@@ -33,6 +34,10 @@ SimNetwork sim_gpt();
 SimNetwork sim_resnet();
 /// Layers that differ in nothing: a tensor crosses the link in 65 us, an operator takes `op_ns`.
 SimNetwork sim_deep(std::uint64_t op_ns);
+
+/// Layers that make a tensor of 64 KiB and one of 512 KiB each; parameters have 64 KiB. A copy
+/// takes 8 us to begin, as long as seven of the small tensors need.
+SimNetwork sim_mixed();
 
 /// Trains a network in simulated time: every number repeats exactly.
 class SimTraining {

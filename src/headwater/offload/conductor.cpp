@@ -52,6 +52,7 @@ Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRe
   if (score_) {
     op.place = score_->follower().begin_op(key, accesses);
     if (op.place && !score_->plan().empty()) {
+      look_at_link();
       start_write_backs(*op.place);
       enter_stage(score_->stage_of(*op.place), stream);
       start_fetches(*op.place, stream);
@@ -113,6 +114,17 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   }
 }
 
+void Conductor::look_at_link() {
+  const bool wanted = num_holdbacks_.load(std::memory_order_relaxed) > 0;
+  link_is_free_ = !wanted || num_held_in_a_row_ == kMostOpsHeldBack;
+  if (!wanted) {
+    num_held_in_a_row_ = 0;
+  } else if (!link_is_free_) {
+    ++num_held_in_a_row_;
+    ++num_ops_held_back_;
+  }
+}
+
 void Conductor::take_in_times() {
   for (const OpTime& time : sampler_.take_finished()) {
     recorder_.set_time(time.op, time.time_ns);
@@ -162,13 +174,18 @@ void Conductor::enter_stage(std::uint32_t stage, StreamRef stream) {
 void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
   const PlannedStage& left = score_->plan().stages[stage];
   for (const Ordinal ordinal : left.offload) {
-    if (Tensor* tensor = find(ordinal)) {
+    Tensor* tensor = find(ordinal);
+    // What has no copy would be copied at once: it stays while others use the link.
+    if (tensor != nullptr && (link_is_free_ || tensor->residency != Residency::kDevice)) {
       cache_.offload_when_needed(*tensor, stream);
     }
   }
 }
 
 void Conductor::start_write_backs(Position position) {
+  if (!link_is_free_) {
+    return;
+  }
   const std::span<const Ordinal> due = score_->take_write_backs(position);
   to_write_back_.insert(to_write_back_.end(), due.begin(), due.end());
   std::erase_if(to_write_back_, [this](Ordinal ordinal) {
@@ -186,6 +203,9 @@ void Conductor::start_write_backs(Position position) {
 }
 
 void Conductor::start_fetches(Position position, StreamRef stream) {
+  if (!link_is_free_) {
+    return;
+  }
   const std::span<const Ordinal> due = score_->take_fetches(position);
   to_fetch_.insert(to_fetch_.end(), due.begin(), due.end());
   while (!to_fetch_.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "headwater/offload/holdback.h"
 #include "headwater/offload/op_sampler.h"
 #include "headwater/offload/score.h"
 #include "headwater/offload/tensor_cache.h"
@@ -25,7 +26,7 @@ namespace headwater {
 ///
 /// Idle until the first tensor has had to move, and again when a plan finds that all of it fits. A
 /// wrong guess costs time only: whatever is absent is fetched when an operator asks for it.
-/// Called with the cache's mutex held, watching() excepted.
+/// Called with the cache's mutex held, watching() and hold_back() excepted.
 class Conductor final : public TensorWatcher {
  public:
   /// An operator under way.
@@ -43,7 +44,15 @@ class Conductor final : public TensorWatcher {
 
   Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure);
 
+  /// So many operators in a row begin no moves at most: what they need is fetched when they ask,
+  /// and a plan that waits for longer is worth nothing.
+  static constexpr std::uint64_t kMostOpsHeldBack = 16;
+
   bool watching() const { return watching_.load(std::memory_order_relaxed); }
+
+  /// Somebody else uses the link: moves begin once all such tokens have ended, or have lasted for
+  /// too long.
+  [[nodiscard]] Holdback hold_back() { return Holdback(num_holdbacks_); }
 
   [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream);
   /// Everything the operator has to wait for is in its stream's queue.
@@ -57,6 +66,8 @@ class Conductor final : public TensorWatcher {
   /// The machine's costs, without operator times, once they have been measured.
   const std::optional<Costs>& machine_costs() const { return machine_costs_; }
   std::uint64_t num_plans() const { return num_plans_; }
+  /// Operators that began no moves because somebody else used the link.
+  std::uint64_t num_ops_held_back() const { return num_ops_held_back_; }
   /// Null while nothing is planned.
   const Score* score() const { return score_.get(); }
 
@@ -64,6 +75,8 @@ class Conductor final : public TensorWatcher {
   static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
+  /// Finds out whether the operator at hand may begin moves.
+  void look_at_link() HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
   Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)
@@ -84,6 +97,7 @@ class Conductor final : public TensorWatcher {
   const Budget& budget_;
   const Measure measure_;
   std::atomic<bool> watching_{false};  // written under the mutex
+  std::atomic<std::size_t> num_holdbacks_{0};
   // guarded by the cache's mutex
   TraceRecorder recorder_;
   OpSampler sampler_;
@@ -97,6 +111,9 @@ class Conductor final : public TensorWatcher {
   std::vector<Access> accesses_;        // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;             // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;
+  std::uint64_t num_ops_held_back_ = 0;
+  std::uint64_t num_held_in_a_row_ = 0;
+  bool link_is_free_ = true;  // for the operator at hand
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;
 };

@@ -8,8 +8,9 @@
 namespace headwater {
 namespace {
 
+constexpr std::size_t kMost = std::size_t{1} << 20;
+
 std::size_t least_worth_moving(const Liveness& liveness, std::size_t budget) {
-  constexpr std::size_t kMost = std::size_t{1} << 20;
   constexpr std::size_t kShare = 100;
   std::vector<std::size_t> sizes;
   for (const Lifetime& lifetime : liveness.lifetimes()) {
@@ -26,6 +27,12 @@ std::size_t least_worth_moving(const Liveness& liveness, std::size_t budget) {
   return kMost;
 }
 
+/// A quarter of what the link carries while a copy begins.
+std::size_t least_efficient(const Link& link) {
+  const double begin_s = static_cast<double>(link.latency_ns) * 1e-9;
+  return std::min(kMost, static_cast<std::size_t>(begin_s * link.bytes_per_s / 4));
+}
+
 }  // namespace
 
 LeavingOrder::LeavingOrder(const Liveness& liveness,
@@ -36,7 +43,7 @@ LeavingOrder::LeavingOrder(const Liveness& liveness,
       costs_(&costs),
       waiting_(waiting),
       begin_ns_{0},
-      least_bytes_(least_worth_moving(liveness, budget)) {
+      least_bytes_(std::max(least_worth_moving(liveness, budget), least_efficient(costs.offload))) {
   HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
   for (const std::uint64_t op_ns : costs.op_ns) {
     begin_ns_.push_back(begin_ns_.back() + op_ns);
@@ -55,14 +62,12 @@ void LeavingOrder::add_leaver(const Departure& departure, Position next_use) {
 
 LeavingRank LeavingOrder::rank(Ordinal tensor, Position next_use) const {
   using Group = LeavingRank::Group;
-  if (liveness_->lifetimes()[tensor].bytes < least_bytes_) {
-    return {Group::kSmall, next_use};
-  }
+  const bool small = liveness_->lifetimes()[tensor].bytes < least_bytes_;
   const auto leaver = leavers_.find({tensor, next_use});
   if (leaver != leavers_.end()) {
-    return {Group::kLeaver, -leaver->second};
+    return {small ? Group::kSmallLeaver : Group::kLeaver, -leaver->second};
   }
-  return {Group::kOthers, next_use};
+  return {small ? Group::kSmall : Group::kOthers, next_use};
 }
 
 bool LeavingOrder::may_leave(const Departure& departure, Position now) const {

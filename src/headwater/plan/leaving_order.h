@@ -16,7 +16,8 @@ namespace headwater {
 /// Who leaves before whom, the greatest first.
 struct LeavingRank {
   enum class Group : unsigned char {
-    kSmall,   // a copy costs more than the room is worth: only when nobody else can
+    kSmall,  // a copy costs more than the room is worth: only when nobody else can
+    kSmallLeaver,
     kOthers,  // by farthest next use
     kLeaver,  // leaves anyway some time before its next use: by whose copy can begin first, since
               // copies are made one after another and whoever waits for one waits for all before
@@ -32,7 +33,7 @@ struct LeavingRank {
 class LeavingOrder {
  public:
   /// Small is what stays below a megabyte and, all such tensors together, below a hundredth of the
-  /// budget.
+  /// budget; or whose copy takes five times as long as its bytes need.
   LeavingOrder(const Liveness& liveness, const Costs& costs, std::size_t budget, Waiting waiting);
 
   /// The tensor leaves at some time before that use.

@@ -9,10 +9,11 @@
 
 namespace headwater {
 
-/// The moves planned for steps like the last ones. All but the number of plans are zero while
-/// nothing is planned.
+/// The moves planned for steps like the last ones. All but the counts are zero while nothing is
+/// planned.
 struct PlanReport {
-  std::uint64_t num_plans = 0;  // made so far
+  std::uint64_t num_plans = 0;          // made so far
+  std::uint64_t num_ops_held_back = 0;  // began no moves ahead: a collective used the link
   std::size_t num_stages = 0;
   std::uint64_t step_ns = 0;   // what such a step takes on paper
   std::uint64_t stall_ns = 0;  // of it, waiting for moves

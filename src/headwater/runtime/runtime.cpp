@@ -165,9 +165,11 @@ PlanReport Runtime::plan_report() const {
   const Score* score = conductor_.score();
   const std::optional<Costs>& costs = conductor_.machine_costs();
   if (score == nullptr || score->plan().empty() || !costs) {
-    return {.num_plans = conductor_.num_plans()};
+    return {.num_plans = conductor_.num_plans(),
+            .num_ops_held_back = conductor_.num_ops_held_back()};
   }
   return {.num_plans = conductor_.num_plans(),
+          .num_ops_held_back = conductor_.num_ops_held_back(),
           .num_stages = score->plan().stages.size(),
           .step_ns = score->expected().step_ns,
           .stall_ns = score->expected().stall_ns,
