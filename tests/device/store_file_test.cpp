@@ -47,7 +47,7 @@ TEST_F(StoreFileTest, LeavesNoNameInTheFolder) {
 
 TEST_F(StoreFileTest, AFolderThatIsNotThereIsRefused) {
   StoreOptions absent = options();
-  absent.folder /= "absent";
+  absent.folder += "/absent";
   EXPECT_THROW(StoreFile(absent, log_), InvalidArgument);
 }
 

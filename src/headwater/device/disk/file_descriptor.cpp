@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <fcntl.h>
-#include <string>
 #include <unistd.h>
 
 namespace headwater::disk {
@@ -21,13 +20,13 @@ void FileDescriptor::close() noexcept {
   }
 }
 
-FileDescriptor try_open_nameless(const std::filesystem::path& folder) {
+FileDescriptor try_open_nameless(const std::string& folder) {
   // O_EXCL keeps anyone from giving it a name later.
   return FileDescriptor(::open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
 }
 
-FileDescriptor try_open_unlinked(const std::filesystem::path& folder) {
-  std::string path = (folder / "headwater-XXXXXX").string();
+FileDescriptor try_open_unlinked(const std::string& folder) {
+  std::string path = folder + "/headwater-XXXXXX";
   FileDescriptor file(::mkostemp(path.data(), O_CLOEXEC));
   if (file && ::unlink(path.c_str()) != 0) {
     return {};

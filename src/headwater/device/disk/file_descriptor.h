@@ -1,6 +1,6 @@
 #pragma once
 
-#include <filesystem>
+#include <string>
 #include <utility>
 
 namespace headwater::disk {
@@ -28,10 +28,10 @@ class FileDescriptor {
 };
 
 /// A new file in `folder` that never has a name. Empty with errno set where that fails.
-[[nodiscard]] FileDescriptor try_open_nameless(const std::filesystem::path& folder);
+[[nodiscard]] FileDescriptor try_open_nameless(const std::string& folder);
 
 /// A new file in `folder` whose name is removed at once, for file systems that need one. Empty with
 /// errno set where that fails.
-[[nodiscard]] FileDescriptor try_open_unlinked(const std::filesystem::path& folder);
+[[nodiscard]] FileDescriptor try_open_unlinked(const std::string& folder);
 
 }  // namespace headwater::disk

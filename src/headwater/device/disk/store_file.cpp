@@ -29,7 +29,7 @@ std::string text_of(int error) {
   return std::generic_category().message(error);
 }
 
-FileDescriptor open_in(const std::filesystem::path& folder) {
+FileDescriptor open_in(const std::string& folder) {
   FileDescriptor file = try_open_nameless(folder);
   // Old file systems answer with several different errors, so any of them is a reason to try.
   if (!file) {
@@ -37,7 +37,7 @@ FileDescriptor open_in(const std::filesystem::path& folder) {
   }
   if (!file) {
     throw InvalidArgument("Disk folder cannot be used. Give one that exists and can be written: " +
-                          folder.string() + ", " + text_of(errno));
+                          folder + ", " + text_of(errno));
   }
   return file;
 }
@@ -121,7 +121,7 @@ void StoreFile::choose_access(Access wanted) {
     log_.write(LogLevel::kWarning,
                "File system refuses direct I/O. The disk tier works through the page cache, slower "
                "and at the cost of host memory; use a folder on a local disk: " +
-                   folder_.string());
+                   folder_);
   }
   block_bytes_ = kBlock;
 }

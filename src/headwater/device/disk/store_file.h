@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
-#include <filesystem>
+#include <string>
 #include <sys/types.h>
 
 namespace headwater::disk {
@@ -15,7 +15,7 @@ namespace headwater::disk {
 enum class Access : unsigned char { kDirect, kBuffered };
 
 struct StoreOptions {
-  std::filesystem::path folder;
+  std::string folder;
   std::size_t margin_bytes = std::size_t{1} << 30;  // free space left to other users of the disk
   Access access = Access::kDirect;                  // buffered where the file system refuses direct
 };
@@ -67,7 +67,7 @@ class StoreFile {
 
   // constant after construction
   const Log& log_;
-  const std::filesystem::path folder_;
+  const std::string folder_;
   const std::size_t margin_bytes_;
   const pid_t owner_;
   FileDescriptor file_;
