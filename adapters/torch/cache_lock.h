@@ -13,6 +13,13 @@ namespace headwater::adapter {
 /// Storages referred to under the mutex. The reference may become the last one, and dropping that
 /// needs the mutex, so it is dropped after.
 inline thread_local std::vector<c10::intrusive_ptr<c10::StorageImpl>> dropped_after_unlocking;
+/// Whether there are any. Asked at every unlock: a list of a thread takes longer to find.
+inline constinit thread_local bool any_dropped_after_unlocking = false;
+
+inline void drop_after_unlocking(c10::intrusive_ptr<c10::StorageImpl> storage) {
+  dropped_after_unlocking.push_back(std::move(storage));
+  any_dropped_after_unlocking = true;
+}
 
 /// Holds the tensor cache's mutex for a scope.
 class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
@@ -23,7 +30,7 @@ class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
   }
   ~CacheLock() HEADWATER_ANNOTATION(release_capability()) {
     mutex_.unlock();
-    if (!dropped_after_unlocking.empty()) {
+    if (std::exchange(any_dropped_after_unlocking, false)) {
       const auto dropped = std::exchange(dropped_after_unlocking, {});
     }
   }

@@ -76,14 +76,6 @@ c10::SmallVector<TensorUse, 8> uses_of(const OpTraits& traits, const Args&... ar
   return uses;
 }
 
-template <class... Args>
-std::size_t bytes_given(const Args&... args) {
-  std::size_t bytes = 0;
-  TensorVisitor add([&bytes](const at::Tensor& tensor) { bytes += bytes_shown(tensor); });
-  (add(args), ...);
-  return bytes;
-}
-
 /// An operator of PyTorch that takes its arguments as they come while nothing has to move, and
 /// boxes them otherwise.
 template <class Op, class Signature>
@@ -122,7 +114,16 @@ struct Direct<Op, Result(Args...)> {
  private:
   static bool admitted(Standby& standby, const c10::OperatorHandle& op, const Args&... args) {
     static const Workspace kWorkspace = workspace_of(op);
-    return standby.admits(standby.most_new_bytes(kWorkspace, bytes_given(args...)));
+    static const Growth kGrowth = growth_of(op);
+    ResultBound results(kGrowth);
+    TensorVisitor add([&results](const at::Tensor& tensor) { results.add(tensor); });
+    (add(args), ...);
+    std::optional<std::size_t> most = results.bytes();
+    if (!most) {
+      most = standby.result_bytes(
+          op, op_key(op, args...), [&] { return c10::impl::boxArgs<Args...>(args...); });
+    }
+    return standby.admits(standby.most_workspace(kWorkspace, results.given()) + *most);
   }
 
   /// See Note [Standing by].

@@ -59,8 +59,13 @@ bool try_let_through(SessionState& session,
                      c10::DispatchKeySet keys,
                      torch::jit::Stack& stack) {
   Standby& standby = session.standby();
+  if (traits.path == OpPath::kCollective) {
+    standby.forbid();
+    return false;
+  }
   const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
   if (!standby.admits(standby.most_new_bytes(op, traits, arguments))) {
+    standby.count_refusal();
     return false;
   }
   session.count_op();
@@ -200,9 +205,7 @@ void intercept(const c10::OperatorHandle& op,
   SessionState& session = *running.session();
   const OpTraits& traits = session.ops().traits(op);
   if (session.standby().on() && is_managed(traits.path)) {
-    if (traits.path == OpPath::kCollective) {
-      session.standby().forbid();
-    } else if (try_let_through(session, op, traits, keys, *stack)) {
+    if (try_let_through(session, op, traits, keys, *stack)) {
       return;
     }
     running.end();

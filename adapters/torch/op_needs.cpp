@@ -17,21 +17,40 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKe
   if (session_.device().is_cpu() && !list) {
     return !must_predict;  // its allocator asks for every byte
   }
-  std::size_t given = 0;
+  ResultBound results(traits_.growth);
   for (const TensorUse& use : tensors) {
-    given += bytes_shown(*use.tensor);
+    results.add(*use.tensor);
   }
-  const Budget& budget = session_.runtime().budget();
-  const std::size_t used = budget.used() + session_.unseen_bytes();
   if (list) {  // results are as large as one of the lists
-    return used + (traits_.num_returns > 0 ? given : 0) <= budget.limit();
+    const Budget& budget = session_.runtime().budget();
+    const std::size_t made = traits_.num_returns > 0 ? results.given() : 0;
+    return budget.used() + session_.unseen_bytes() + made <= budget.limit();
   }
-  // Operators that make more than usual are caught once half is full.
-  if (!must_predict && !watched && used + WorkingSets::kUsualTimes * given <= budget.limit()) {
+  if (!must_predict && !watched && surely_fit(results)) {
     return true;
   }
   known_ = session_.working_sets().find(key());
   return known_ && still_fit();
+}
+
+bool OpNeeds::surely_fit(Arguments arguments) const {
+  if (session_.device().is_cpu() || traits_.path == OpPath::kList) {
+    return true;  // the allocator asks for every byte; lists run in pieces that fit
+  }
+  ResultBound results(traits_.growth);
+  for (const TensorArgument& argument : traits_.tensors) {
+    results.add(arguments[argument.index]);
+  }
+  return surely_fit(results);
+}
+
+bool OpNeeds::surely_fit(const ResultBound& results) const {
+  const Budget& budget = session_.runtime().budget();
+  const std::size_t used = budget.used() + session_.unseen_bytes();
+  const std::size_t workspace =
+      traits_.workspace == Workspace::kNone ? 0 : WorkingSets::kUsualTimes * results.given();
+  const std::optional<std::size_t> made = results.bytes();
+  return made && used + workspace + *made <= budget.limit();
 }
 
 bool OpNeeds::still_fit() const {
@@ -55,7 +74,7 @@ bool OpNeeds::make_room(StreamRef stream) {
 
 Request OpNeeds::predict(Arguments arguments) {
   Request request{.op = traits_.name, .spare_bytes = session_.unseen_bytes()};
-  if (!session_.must_predict(traits_)) {
+  if (!session_.must_predict(traits_) && surely_fit(arguments)) {
     return request;
   }
   constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator

@@ -43,6 +43,10 @@ class OpNeeds final {
   std::size_t workspace_bytes() const;
 
  private:
+  /// Whether there is room for more than such operators take, beside all that is in use.
+  bool surely_fit(const ResultBound& results) const;
+  bool surely_fit(Arguments arguments) const;
+
   SessionState& session_;
   const c10::OperatorHandle& op_;
   const OpTraits& traits_;

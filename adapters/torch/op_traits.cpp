@@ -177,6 +177,7 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   OpTraits traits;
   traits.path = path_of(op, device);
   traits.workspace = workspace_of(op);
+  traits.growth = growth_of(op);
   traits.name = schema.name();
   traits.overload = schema.overload_name();
   traits.num_arguments = schema.arguments().size();

@@ -2,6 +2,7 @@
 
 #include "headwater/base/mutex.h"
 #include "headwater/offload/tensor_cache.h"
+#include "result_bound.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/DeviceType.h>
@@ -46,6 +47,7 @@ struct TensorArgument {
 struct OpTraits {
   OpPath path = OpPath::kManage;
   Workspace workspace = Workspace::kLikeTensors;
+  Growth growth = Growth::kUnknown;
   std::string name;      // "aten::mm"
   std::string overload;  // "out"
   std::size_t num_arguments = 0;

@@ -60,14 +60,15 @@ class SessionState final : public AllocationGate {
   /// Whether room for what an operator allocates must be made before it runs. On the CPU the
   /// allocator asks when it is allocated, which is too late only where operators take turns;
   /// elsewhere there is nobody to ask, so it is predicted once the device is half full, and
-  /// always where it may be anything.
+  /// always where it may be anything or only shapes tell.
   bool must_predict(const OpTraits& op) {
     if (device().is_cpu()) {
       return turns_.are_needed();
     }
     const bool half_full =
         2 * (runtime_.budget().used() + unseen_bytes()) > runtime_.budget().limit();
-    return half_full || op.tensors.empty() || working_sets_.is_unknown(op.workspace);
+    return half_full || op.tensors.empty() || op.growth == Growth::kByShape ||
+           working_sets_.is_unknown(op.workspace);
   }
   /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
   /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on

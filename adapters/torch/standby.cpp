@@ -32,32 +32,53 @@ bool Standby::fits(std::size_t bytes) const {
   return budget.used() + session_.unseen_bytes() + bytes <= budget.limit() / 2;
 }
 
-std::size_t Standby::most_new_bytes(Workspace workspace, std::size_t given) const {
+void Standby::count_refusal() {
+  if (num_refusals_.fetch_add(1) + 1 == kMostRefusals) {
+    forbid();
+  }
+}
+
+std::size_t Standby::most_workspace(Workspace workspace, std::size_t given) const {
+  if (workspace == Workspace::kNone) {
+    return 0;
+  }
   return session_.working_sets().is_unknown(workspace)
              ? WorkingSets::kLibraryTimes * given + WorkingSets::kLibraryBytes
              : WorkingSets::kUsualTimes * given;
 }
 
+std::size_t Standby::result_bytes(const c10::OperatorHandle& op,
+                                  OpKey key,
+                                  c10::function_ref<torch::jit::Stack()> arguments) {
+  {
+    const MutexLock lock(mutex_);
+    if (const auto known = result_bytes_.find(key); known != result_bytes_.end()) {
+      return known->second;
+    }
+  }
+  const std::size_t bytes =
+      output_bytes(op, arguments()).value_or(session_.runtime().budget().limit());
+  const MutexLock lock(mutex_);
+  if (result_bytes_.size() >= kMostResults) {
+    result_bytes_.clear();
+  }
+  result_bytes_.emplace(key, bytes);
+  return bytes;
+}
+
 std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
                                     const OpTraits& traits,
-                                    Arguments arguments) const {
-  std::size_t given = 0;
+                                    Arguments arguments) {
+  ResultBound results(traits.growth);
   for (const c10::IValue& argument : arguments) {
-    std::size_t stored = 0;
-    for_each_storage(argument,
-                     [&](c10::StorageImpl& storage, Adoption) { stored += storage.nbytes(); });
-    // An expanded tensor shows more than it stores.
-    given += argument.isTensor() ? std::max(stored, bytes_shown(argument.toTensor())) : stored;
+    results.add(argument);
   }
-  const std::size_t guess = most_new_bytes(traits.workspace, given);
-  if (!traits.tensors.empty()) {
-    return guess;
+  const std::size_t workspace = most_workspace(traits.workspace, results.given());
+  const std::optional<std::size_t> most = results.bytes();
+  if (most && (*most > 0 || traits.growth == Growth::kNone)) {
+    return workspace + *most;
   }
-  if (const std::optional<NewBytes> known =
-          session_.working_sets().find(boxed_op_key(op, arguments))) {
-    return guess + known->total;
-  }
-  return guess + output_bytes(op, arguments).value_or(session_.runtime().budget().limit());
+  return workspace + result_bytes(op, boxed_op_key(op, arguments), [&] { return arguments.vec(); });
 }
 
 void Standby::note(c10::StorageImpl& storage, Adoption adoption) {

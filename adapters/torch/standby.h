@@ -7,9 +7,11 @@
 #include "working_sets.h"
 
 #include <c10/core/StorageImpl.h>
+#include <c10/util/FunctionRef.h>
 
 #include <atomic>
 #include <cstddef>
+#include <unordered_map>
 #include <vector>
 
 namespace headwater::adapter {
@@ -38,12 +40,17 @@ class Standby final {
   bool on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether an operator may be let through that allocates no more than `bytes`.
   bool admits(std::size_t bytes);
-  /// More than an operator tends to allocate when it is given so many bytes.
-  std::size_t most_new_bytes(Workspace workspace, std::size_t given) const;
-  /// The same for operators that may be given none.
+  /// More than an operator tends to allocate beside its results when it is given so many bytes.
+  std::size_t most_workspace(Workspace workspace, std::size_t given) const;
+  /// What results take where only the shape rule tells; all there is where that does not either.
+  std::size_t result_bytes(const c10::OperatorHandle& op,
+                           OpKey key,
+                           c10::function_ref<torch::jit::Stack()> arguments)
+      HEADWATER_EXCLUDES(mutex_);
+  /// More than an operator allocates.
   std::size_t most_new_bytes(const c10::OperatorHandle& op,
                              const OpTraits& traits,
-                             Arguments arguments) const;
+                             Arguments arguments);
   /// Remembers what an operator that was let through has made.
   void note(c10::StorageImpl& storage, Adoption adoption) HEADWATER_EXCLUDES(mutex_);
   Noted noted() HEADWATER_EXCLUDES(mutex_);
@@ -56,11 +63,16 @@ class Standby final {
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> end() HEADWATER_EXCLUDES(mutex_);
   /// From now on it does not begin.
   void forbid() { num_blocks_.fetch_add(1); }
+  /// An operator is not let through and ends it. Where steps are like that, beginning again costs
+  /// more than it saves.
+  void count_refusal();
   void reset_peak();
 
  private:
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   static constexpr std::size_t kLeastToPrune = 256;
+  static constexpr std::size_t kMostResults = 1 << 16;
+  static constexpr int kMostRefusals = 3;
 
   friend class NoStandby;
 
@@ -71,12 +83,14 @@ class Standby final {
 
   SessionState& session_;
   const StandbyPolicy policy_;
-  std::atomic<bool> on_{false};              // changed while no operator runs
-  std::atomic<int> num_blocks_{0};           // reasons not to begin
+  std::atomic<bool> on_{false};     // changed while no operator runs
+  std::atomic<int> num_blocks_{0};  // reasons not to begin
+  std::atomic<int> num_refusals_{0};
   std::atomic<std::size_t> spent_{0};        // since the allocator was asked
   std::atomic<std::size_t> peak_before_{0};  // of the allocator, when this began
   Mutex mutex_;
   std::vector<Weak> noted_ HEADWATER_GUARDED_BY(mutex_);
+  std::unordered_map<OpKey, std::size_t> result_bytes_ HEADWATER_GUARDED_BY(mutex_);
   std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;
 };
 

@@ -18,14 +18,6 @@ std::atomic<TensorCache*> reporting_to{nullptr};
 std::atomic<StorageBook::BringBack> bring_back_function{nullptr};
 std::atomic<bool> collectives_in_use{false};
 
-/// Deleter of managed storages.
-void free_managed(void* context) {
-  TensorCache& cache = *reporting_to.load();
-  Buffer freed;
-  const CacheLock lock(cache);
-  freed = cache.forget(*static_cast<Tensor*>(context));
-}
-
 /// See Note [Moving the bytes of a storage].
 void point_at(c10::DataPtr& pointer, void* address) {
   *reinterpret_cast<void**>(&pointer) = address;
@@ -92,7 +84,7 @@ void set_access(Storage& storage, bool allowed) {
       } else {
         guard_access(*alive);
       }
-      dropped_after_unlocking.push_back(std::move(alive));
+      drop_after_unlocking(std::move(alive));
     }
   }
 }
@@ -128,11 +120,11 @@ void StorageBook::expect_collectives() {
   collectives_in_use.store(true, std::memory_order_relaxed);
 }
 
-Tensor* StorageBook::find(const c10::StorageImpl& storage) {
-  const c10::DataPtr& pointer =
-      const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
-  return pointer.get_deleter() == &free_managed ? static_cast<Tensor*>(pointer.get_context())
-                                                : nullptr;
+void StorageBook::free_managed(void* context) {
+  TensorCache& cache = *reporting_to.load();
+  Buffer freed;
+  const CacheLock lock(cache);
+  freed = cache.forget(*static_cast<Tensor*>(context));
 }
 
 c10::intrusive_ptr<c10::StorageImpl> StorageBook::try_refer_to(c10::StorageImpl& storage) {
@@ -208,7 +200,7 @@ bool StorageBook::on_return(const Tensor& tensor, Buffer& buffer) noexcept {
     return false;
   }
   allow_access(*alive);
-  dropped_after_unlocking.push_back(alive);
+  drop_after_unlocking(alive);
   c10::DataPtr& slot = storage->_mutable_data_ptr_no_checks();
   if (tensor.num_holds > 0) {
     storage->set_resizable(false);  // a later session must leave the bytes where they are too

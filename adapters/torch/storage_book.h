@@ -32,7 +32,12 @@ class StorageBook final : public MoveListener {
   /// See Note [Reading bytes that are away].
   static void expect_collectives();
 
-  static Tensor* find(const c10::StorageImpl& storage);
+  static Tensor* find(const c10::StorageImpl& storage) {
+    const c10::DataPtr& pointer =
+        const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks();
+    return pointer.get_deleter() == &free_managed ? static_cast<Tensor*>(pointer.get_context())
+                                                  : nullptr;
+  }
   /// A reference to a storage that may be freed at this moment: null then, and also when only its
   /// Python wrapper refers to it, since another reference would need the interpreter lock.
   static c10::intrusive_ptr<c10::StorageImpl> try_refer_to(c10::StorageImpl& storage);
@@ -51,6 +56,8 @@ class StorageBook final : public MoveListener {
  private:
   static constexpr std::size_t kLeastToPrune = 1024;
 
+  /// Deleter of managed storages.
+  static void free_managed(void* context);
   bool adoptable(const c10::StorageImpl& storage) const;
 
   TorchMemory& memory_;

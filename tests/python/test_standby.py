@@ -168,8 +168,8 @@ def test_operators_of_other_threads_go_on_while_it_begins_and_ends(device: str) 
         headwater.reset_peak_stats()
         headwater.end_step()
         began += headwater.stats().standing_by
-        large = torch.ones((40 << 18) if i % 2 else 1, device=device)  # 40 MiB end it
-        headwater.hold(large).release()
+        large = torch.ones((40 << 18) if i < 2 else 1, device=device)  # 40 MiB end it
+        headwater.hold(large).release()  # and so does this
         del large
     stop.set()
     for thread in threads:
@@ -226,7 +226,7 @@ def test_an_operator_may_wait_for_threads_whose_operators_end_it() -> None:
 def test_the_budget_is_not_changed_inside_an_operator(standing_by: str) -> None:
     if standing_by != "cpu":
         pytest.skip("the operator is one for the CPU")
-    x = make(standing_by, 2.0)
+    x = torch.full((10,), 2.0)
 
     def shrink(x: torch.Tensor) -> torch.Tensor:
         with pytest.raises(RuntimeError, match="cannot be changed"):
@@ -262,3 +262,31 @@ def test_the_budget_may_be_lowered_while_steps_end() -> None:
         headwater.set_budget("64MiB")
         assert float(large[5]) == 3.0
         headwater.disable()
+
+
+def test_an_operator_that_makes_much_out_of_little_is_not_let_through(standing_by: str) -> None:
+    rows = torch.arange(400.0, device=standing_by)[:, None]
+    assert headwater.stats().standing_by
+    table = rows * rows.T  # 625 KiB out of 1.6: more than half of the budget
+    assert not headwater.stats().standing_by
+    assert float(table[20, 30]) == 600.0
+    headwater.end_step()
+
+
+def test_the_gradient_of_a_slice_counts_by_what_it_fills(standing_by: str) -> None:
+    row = torch.ones(1, 400, device=standing_by)
+    table = torch.ops.aten.select_backward(row[0], [400, 400], 0, 7)
+    assert not headwater.stats().standing_by
+    assert float(table.sum()) == 400.0
+
+
+def test_it_does_not_begin_again_where_steps_keep_ending_it(standing_by: str) -> None:
+    began = 0
+    for _ in range(6):
+        began += headwater.stats().standing_by
+        rows = torch.arange(400.0, device=standing_by)[:, None]
+        (rows * rows.T).sum()
+        headwater.reset_peak_stats()
+        headwater.end_step()
+    assert began == 3
+    assert not headwater.stats().standing_by

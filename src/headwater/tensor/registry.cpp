@@ -82,7 +82,7 @@ void Registry::apply(Tensor& tensor, ResidencyEvent event) {
 }
 
 void Registry::touch(Tensor& tensor) {
-  if (on_device(tensor.residency)) {
+  if (on_device(tensor.residency) && &tensor != &resident_.back()) {
     resident_.splice(resident_.end(), resident_, tensor.position);
   }
 }

@@ -1,0 +1,183 @@
+#include "result_bound.h"
+
+#include "tensor_walk.h"
+
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace headwater::adapter {
+namespace {
+
+/// Operators whose results are about as large as what they are given.
+const std::set<std::string>& modest_operators() {
+  static const std::set<std::string> kNames{
+      "aten::sum",
+      "aten::mean",
+      "aten::amax",
+      "aten::argmax",
+      "aten::cumsum",
+      "aten::gather",
+      "aten::scatter_add",
+      "aten::cat",
+      "aten::stack",
+      "aten::unsafe_split",
+      "aten::flip",
+      "aten::tril",
+      "aten::triu",
+      "aten::_unsafe_view",
+      "aten::_local_scalar_dense",
+      "aten::leaky_relu_backward",
+      "aten::_softmax",
+      "aten::_softmax_backward_data",
+      "aten::_log_softmax",
+      "aten::_log_softmax_backward_data",
+      "aten::native_dropout",
+      "aten::native_layer_norm",
+      "aten::native_layer_norm_backward",
+      "aten::native_group_norm",
+      "aten::native_group_norm_backward",
+      "aten::native_batch_norm",
+      "aten::native_batch_norm_backward",
+      "aten::cudnn_batch_norm",
+      "aten::cudnn_batch_norm_backward",
+      "aten::_scaled_dot_product_flash_attention",
+      "aten::_scaled_dot_product_flash_attention_backward",
+      "aten::_scaled_dot_product_cudnn_attention",
+      "aten::_scaled_dot_product_cudnn_attention_backward",
+      "aten::_scaled_dot_product_efficient_attention",
+      "aten::_scaled_dot_product_efficient_attention_backward",
+      "aten::_scaled_dot_product_flash_attention_for_cpu",
+      "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+      "aten::_thnn_fused_lstm_cell",
+      "aten::_thnn_fused_lstm_cell_backward_impl",
+      "aten::nll_loss_forward",
+      "aten::nll_loss_backward",
+      "aten::max_pool2d_with_indices",
+      "aten::max_pool2d_with_indices_backward",
+      "aten::_adaptive_avg_pool2d_backward",
+      "aten::avg_pool2d",
+      "aten::avg_pool2d_backward",
+  };
+  return kNames;
+}
+
+/// Operators whose numbers or indices decide how large their results are.
+const std::set<std::string>& operators_by_shape() {
+  static const std::set<std::string> kNames{
+      "aten::embedding",
+      "aten::embedding_dense_backward",
+      "aten::index_select",
+      "aten::slice_backward",
+      "aten::select_backward",
+      "aten::repeat",
+      "aten::constant_pad_nd",
+      "aten::_adaptive_avg_pool2d",
+  };
+  return kNames;
+}
+
+std::size_t unsigned_product(c10::IntArrayRef sizes) {
+  return static_cast<std::size_t>(c10::multiply_integers(sizes));
+}
+
+}  // namespace
+
+Growth growth_of(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string& name = schema.name();
+  const auto is_argument = [](const c10::Argument& result) {
+    return result.alias_info() != nullptr;
+  };
+  if (std::all_of(schema.returns().begin(), schema.returns().end(), is_argument)) {
+    return Growth::kNone;
+  }
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::addmm" ||
+      name == "aten::baddbmm") {
+    return Growth::kProduct;
+  }
+  const bool elementwise = op.hasTag(at::Tag::pointwise) || name == "aten::_to_copy" ||
+                           name == "aten::mse_loss" || name == "aten::mse_loss_backward";
+  if (elementwise && schema.returns().size() == 1) {
+    return Growth::kBroadcast;
+  }
+  if (modest_operators().contains(name) || name.starts_with("aten::_foreach_")) {
+    return Growth::kModest;
+  }
+  return operators_by_shape().contains(name) ? Growth::kByShape : Growth::kUnknown;
+}
+
+void ResultBound::add(const at::Tensor& tensor) {
+  const std::size_t bytes = bytes_shown(tensor);
+  given_ += bytes;
+  if (bytes == 0) {
+    return;  // special layouts have no sizes to speak of
+  }
+  if (growth_ == Growth::kBroadcast) {
+    item_ = std::max(item_, 2 * tensor.itemsize());  // a complex scalar makes them twice as wide
+    broadcast(tensor.sizes());
+  } else if (growth_ == Growth::kProduct) {
+    multiply(tensor);
+  }
+}
+
+void ResultBound::add(const c10::IValue& argument) {
+  if (argument.isTensor()) {
+    add(argument.toTensor());
+  } else if (argument.isTensorList()) {
+    for (const at::Tensor& tensor : argument.toTensorVector()) {
+      add(tensor);
+    }
+  }
+}
+
+void ResultBound::broadcast(c10::IntArrayRef sizes) {
+  if (sizes == shape_) {
+    return;
+  }
+  if (merged_.empty() && shape_.empty()) {
+    shape_ = sizes;
+    return;
+  }
+  if (merged_.empty()) {
+    merged_.append(shape_.begin(), shape_.end());
+  }
+  if (merged_.size() < sizes.size()) {
+    merged_.insert(merged_.begin(), sizes.size() - merged_.size(), 1);
+  }
+  const std::size_t offset = merged_.size() - sizes.size();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    merged_[offset + i] = std::max(merged_[offset + i], sizes[i]);
+  }
+  shape_ = merged_;
+}
+
+void ResultBound::multiply(const at::Tensor& tensor) {
+  const c10::IntArrayRef sizes = tensor.sizes();
+  const std::size_t columns = sizes.empty() ? 1 : static_cast<std::size_t>(sizes.back());
+  rows_ = last_rows_;
+  last_rows_ = unsigned_product(sizes) / columns;
+  last_row_bytes_ = columns * tensor.itemsize();
+}
+
+std::optional<std::size_t> ResultBound::bytes() const {
+  switch (growth_) {
+    case Growth::kNone:
+      return 0;
+    case Growth::kModest:
+      return kModestTimes * given_;
+    case Growth::kBroadcast:
+      return given_ == 0 ? 0 : item_ * unsigned_product(shape_);
+    case Growth::kProduct:
+      return 2 * rows_ * last_row_bytes_;  // its type may be twice as wide
+    case Growth::kUnknown:
+      return kManyTimes * given_;
+    case Growth::kByShape:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headwater::adapter
