@@ -137,12 +137,11 @@ void SessionState::watch_gaps() {
   step.refusals.num_failures += num_evacuations_.load(std::memory_order_relaxed);
   const std::size_t before = gaps_.bytes();
   const std::size_t others = unseen_bytes() - std::min(unseen_bytes(), before);
-  const bool grown = gaps_.end_step(
-      step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
+  gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
   if (gaps_.bytes() != before) {
     look_for_unseen_bytes();
   }
-  if (grown && before == 0) {
+  if (before == 0 && gaps_.bytes() > 0) {
     runtime_.log().write(LogLevel::kInfo, in_pieces(count, gaps_.bytes()));
   }
 }

@@ -76,18 +76,50 @@ TEST_F(GapAllowanceTest, WhereEveryStepMakesAPlanEveryOtherCounts) {
 }
 
 TEST_F(GapAllowanceTest, GrowsToAQuarterOfTheBudgetAndStays) {
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(step_with_failure());
+  }
+  EXPECT_FALSE(step_with_failure());
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(quiet_step());
+  }
+  EXPECT_EQ(allowance_.bytes(), kBudget / 4);
+}
+
+TEST_F(GapAllowanceTest, OneThatHasGrownInVainIsGivenUp) {
+  for (unsigned i = 1; i < 8 + GapAllowance::kStepsInVain; ++i) {
     step_with_failure();
   }
   EXPECT_EQ(allowance_.bytes(), kBudget / 4);
+  EXPECT_TRUE(step_with_failure());
+  EXPECT_EQ(allowance_.bytes(), 0U);
   EXPECT_FALSE(step_with_failure());
-  EXPECT_FALSE(quiet_step());
+  EXPECT_EQ(allowance_.bytes(), 0U);
+}
+
+TEST_F(GapAllowanceTest, OneThatHelpsALittleIsNotGivenUp) {
+  step_.refusals.num_failures += 3;
+  EXPECT_TRUE(quiet_step());
+  for (int i = 0; i < 32; ++i) {
+    step_with_failure();
+  }
+  EXPECT_EQ(allowance_.bytes(), kBudget / 4);
+}
+
+TEST_F(GapAllowanceTest, ARefusalNowAndThenDoesNotMeanThatItIsInVain) {
+  for (int i = 0; i < 8; ++i) {
+    step_with_failure();
+  }
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(step_with_failure());
+    EXPECT_FALSE(quiet_step());
+  }
   EXPECT_EQ(allowance_.bytes(), kBudget / 4);
 }
 
 TEST_F(GapAllowanceTest, WhatAStepCannotDoWithoutIsNotKept) {
   const auto one_part = [](std::size_t bytes) { return bytes <= kPart; };
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {
     ++step_.refusals.num_failures;
     allowance_.end_step(step_, one_part);
   }

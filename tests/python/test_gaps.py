@@ -97,7 +97,7 @@ def test_an_operator_that_writes_its_arguments_is_not_run_twice(
 
 
 class Training:
-    """A long chain of products over weights that stay: no operator but writes anything it reads."""
+    """A long chain of products over weights that stay: no operator writes what it reads."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -134,6 +134,20 @@ def test_room_is_kept_free_until_no_operator_is_refused_any_more(
     after = headwater.stats()
     assert after.num_evacuations == before.num_evacuations
     assert after.num_plans == before.num_plans
+
+
+def test_an_operator_that_needs_what_is_kept_free_has_it(
+    full_device: Callable[[int], None],
+) -> None:
+    training = Training()
+    headwater.enable(32 * TENSOR_BYTES, device="cpu")
+    training.steps(1)
+    full_device(28 * TENSOR_BYTES - headwater.stats().resident_bytes)
+    training.steps(16)
+    assert headwater.stats().gap_bytes > 2 * TENSOR_BYTES
+    full_device(64 * TENSOR_BYTES)
+    result = torch.cat([training.start] * 30)
+    assert as_bytes(result[-SIDE:]) == as_bytes(training.start)
 
 
 def test_nothing_is_kept_free_where_the_device_has_room_for_the_budget() -> None:

@@ -4,12 +4,18 @@
 #include <utility>
 
 namespace headwater {
+namespace {
+
+std::uint64_t sum(const Refusals& refusals) {
+  return refusals.num_retries + refusals.num_failures;
+}
+
+}  // namespace
 
 bool GapAllowance::end_step(const Step& step, const std::function<bool(std::size_t)>& may_keep) {
   const Step before = std::exchange(last_, step);
   if (step.budget != before.budget) {  // what was learned was about another one
-    bytes_.store(0, std::memory_order_relaxed);
-    retried_ = false;
+    start_again();
     return false;
   }
   // Where every step makes a plan, every other one counts.
@@ -19,14 +25,39 @@ bool GapAllowance::end_step(const Step& step, const std::function<bool(std::size
     return false;
   }
   if (!too_many(before)) {
+    num_in_vain_ = 0;
     return false;
   }
-  const std::size_t more = bytes() + step.budget / kGrowthParts;
-  const std::size_t next = std::min(more, step.budget / kMostParts);
-  if (next <= bytes() || !may_keep(next)) {
+  const std::uint64_t num_refused = sum(step.refusals) - sum(before.refusals);
+  num_refused_at_first_ = bytes() == 0 ? num_refused : num_refused_at_first_;
+  return try_grow(may_keep) || give_up_if_in_vain(num_refused);
+}
+
+void GapAllowance::start_again() {
+  bytes_.store(0, std::memory_order_relaxed);
+  given_up_ = false;
+  retried_ = false;
+  num_in_vain_ = 0;
+}
+
+bool GapAllowance::try_grow(const std::function<bool(std::size_t)>& may_keep) {
+  const std::size_t more = bytes() + last_.budget / kGrowthParts;
+  const std::size_t next = std::min(more, last_.budget / kMostParts);
+  if (given_up_ || next <= bytes() || !may_keep(next)) {
     return false;
   }
   bytes_.store(next, std::memory_order_relaxed);
+  return true;
+}
+
+bool GapAllowance::give_up_if_in_vain(std::uint64_t num_refused) {
+  const bool in_vain = bytes() > 0 && 2 * num_refused >= num_refused_at_first_;
+  num_in_vain_ = in_vain ? num_in_vain_ + 1 : 0;
+  if (num_in_vain_ < kStepsInVain) {
+    return false;
+  }
+  start_again();
+  given_up_ = true;
   return true;
 }
 
