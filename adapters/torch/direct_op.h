@@ -143,16 +143,17 @@ struct Direct<Op, Result(Args...)> {
     }
   }
 
-  /// With a second try where the device has no room although the budget has.
+  /// With further tries where the device has no room although the budget has.
   static Result run_pinned(OpScope& scope, c10::DispatchKeySet keys, Args... args) {
-    try {
-      return redispatch(scope, keys, args...);
-    } catch (const c10::OutOfMemoryError& error) {
-      if (!scope.try_again(error)) {
-        throw;
+    for (;;) {
+      try {
+        return redispatch(scope, keys, args...);
+      } catch (const c10::OutOfMemoryError& error) {
+        if (!scope.try_again(error)) {
+          throw;
+        }
       }
     }
-    return redispatch(scope, keys, args...);
   }
 
   static Result redispatch(OpScope& scope, c10::DispatchKeySet keys, Args... args) {

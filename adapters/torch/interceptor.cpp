@@ -30,25 +30,25 @@ void redispatch_below(const c10::OperatorHandle& op,
   op.redispatchBoxed(keys, &stack);
 }
 
-/// Where the device has no room although the budget has, everybody else leaves and the operator
-/// runs again, if it may.
-void redispatch_with_second_try(OpScope& scope,
-                                const c10::OperatorHandle& op,
-                                const OpTraits& traits,
-                                c10::DispatchKeySet keys,
-                                torch::jit::Stack& stack) {
+/// Where the device has no room although the budget has, others leave and it runs again, if it may.
+void redispatch_with_further_tries(OpScope& scope,
+                                   const c10::OperatorHandle& op,
+                                   const OpTraits& traits,
+                                   c10::DispatchKeySet keys,
+                                   torch::jit::Stack& stack) {
   const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
   const std::size_t below = stack.size() - arguments.size();
-  try {
-    return redispatch_below(op, keys, stack);
-  } catch (const c10::OutOfMemoryError& error) {
-    if (!scope.try_again(error)) {
-      throw;
+  for (;;) {
+    try {
+      return redispatch_below(op, keys, stack);
+    } catch (const c10::OutOfMemoryError& error) {
+      if (!scope.try_again(error)) {
+        throw;
+      }
     }
     stack.resize(below);
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
   }
-  stack.insert(stack.end(), arguments.begin(), arguments.end());
-  redispatch_below(op, keys, stack);
 }
 
 /// Runs an operator as without us while everything fits twice over; false when it has to be
@@ -251,7 +251,7 @@ void run_managed(SessionState& session,
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
   if (traits.repeatable) {
-    redispatch_with_second_try(scope, op, traits, keys, stack);
+    redispatch_with_further_tries(scope, op, traits, keys, stack);
   } else {
     redispatch_below(op, keys, stack);
   }

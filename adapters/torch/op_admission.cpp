@@ -3,6 +3,8 @@
 #include "out_of_memory.h"
 #include "session_state.h"
 
+#include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 // What an operator asks for while it runs.
@@ -11,13 +13,26 @@ namespace headwater::adapter {
 
 bool OpScope::try_again(const c10::OutOfMemoryError& error) {
   const bool lacks_budget = dynamic_cast<const OutOfBudget*>(&error) != nullptr;
-  if (lacks_budget || !traits_.repeatable) {
+  constexpr unsigned kMostFurtherTries = 2;
+  if (lacks_budget || !traits_.repeatable || num_further_tries_ == kMostFurtherTries) {
     return false;
   }
-  session_.evacuate();
+  session_.evacuate(++num_further_tries_ < kMostFurtherTries
+                        ? likely_to_help()
+                        : std::numeric_limits<std::size_t>::max());
   allocated_bytes_ = 0;
   needs_.begin();
+  if (played_) {
+    played_->began = {};  // the time it takes would tell of the others' leaving
+  }
   return true;
+}
+
+std::size_t OpScope::likely_to_help() const {
+  // What leaves is in pieces too: twice what is missing, and a part of the device that tensors used
+  // one after the other may well have filled from end to end.
+  constexpr std::size_t kParts = 16;
+  return std::max(2 * needs_.new_bytes(), session_.runtime().budget().limit() / kParts);
 }
 
 Reservation OpScope::admit(std::size_t bytes) {

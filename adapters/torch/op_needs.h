@@ -39,6 +39,8 @@ class OpNeeds final {
   /// It has run. True when it was measured.
   bool end();
 
+  /// What it allocates, as far as that is known or has been guessed.
+  std::size_t new_bytes() const { return known_ ? known_->total : predicted_.total; }
   /// Beside its results, where known.
   std::size_t workspace_bytes() const;
 

@@ -46,8 +46,9 @@ class OpScope {
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
-  /// Sends away all tensors but the operator's own, for a second try: the device had no room for it
-  /// although the budget has. False where it is the budget, or the operator may not run twice.
+  /// Sends away tensors that are not the operator's, for another try: the device had no room for it
+  /// although the budget has. Some of them at first, all of them the second time. False after that,
+  /// where it is the budget, or where the operator may not run twice.
   [[nodiscard]] bool try_again(const c10::OutOfMemoryError& error);
 
   /// Charges bytes the operator is about to allocate.
@@ -74,6 +75,8 @@ class OpScope {
   std::optional<std::uint64_t> try_admit(const Request& request,
                                          Waiting waiting,
                                          Reservation& charge) HEADWATER_EXCLUDES(cache_.mutex());
+  /// Bytes to send away for another try.
+  std::size_t likely_to_help() const;
   void throw_shortage(Shortage shortage);
   void mark_pinned() HEADWATER_REQUIRES(cache_.mutex());
   void unpin() noexcept HEADWATER_REQUIRES(cache_.mutex());
@@ -111,6 +114,7 @@ class OpScope {
   Reservation reserved_;
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
+  unsigned num_further_tries_ = 0;
   OpNeeds needs_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;

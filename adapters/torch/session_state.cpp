@@ -1,6 +1,7 @@
 #include "session_state.h"
 
 #include "cache_lock.h"
+#include "headwater/base/bytes.h"
 #include "headwater/device/cuda/cuda_device.h"
 #include "headwater/device/cuda/pinned_memory.h"
 #include "headwater/device/host/free_memory.h"
@@ -13,11 +14,27 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 namespace headwater::adapter {
+namespace {
+
+std::string in_pieces(const std::optional<AllocatorCount>& count, std::size_t kept_free) {
+  std::string text =
+      "The device's memory is in pieces: operators find no room although the budget has some. Part "
+      "of the budget is kept free from now on, see gap_bytes in the statistics: kept free " +
+      format_bytes(kept_free);
+  if (count) {
+    text += ", in use " + format_bytes(count->now) + ", taken from the device for that " +
+            format_bytes(count->taken);
+  }
+  return text;
+}
+
+}  // namespace
 
 Machine machine_for(c10::Device device) {
   Machine machine;
@@ -101,10 +118,32 @@ void SessionState::end_step() {
   const StreamRef stream = memory_.current_stream();
   {
     const CacheLock lock(cache());
+    watch_gaps();
     runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
   }
   runtime_.end_step();
   standby_.try_begin();
+}
+
+void SessionState::watch_gaps() {
+  const Conductor& conductor = runtime_.conductor();
+  if (!conductor.watching()) {  // everything fits
+    return;
+  }
+  const std::optional<AllocatorCount> count = working_sets_.count();
+  GapAllowance::Step step{.budget = runtime_.budget().limit(),
+                          .num_plans = conductor.num_plans(),
+                          .refusals = count ? count->refusals : Refusals{}};
+  step.refusals.num_failures += num_evacuations_.load(std::memory_order_relaxed);
+  const std::size_t before = gaps_.bytes();
+  const std::size_t others = unseen_bytes() - std::min(unseen_bytes(), before);
+  gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
+  if (gaps_.bytes() != before) {
+    look_for_unseen_bytes();
+  }
+  if (before == 0 && gaps_.bytes() > 0) {
+    runtime_.log().write(LogLevel::kInfo, in_pieces(count, gaps_.bytes()));
+  }
 }
 
 void SessionState::release_step_pins() {
@@ -152,11 +191,12 @@ void SessionState::close() {
 }
 
 void SessionState::look_for_unseen_bytes() {
+  std::size_t unseen = gaps_.bytes();
   if (const std::optional<AllocatorCount> count = working_sets_.count()) {
     const std::size_t used = runtime_.budget().used();
-    unseen_bytes_.store(count->now - std::min<std::size_t>(count->now, used),
-                        std::memory_order_relaxed);
+    unseen += count->now - std::min<std::size_t>(count->now, used);
   }
+  unseen_bytes_.store(unseen, std::memory_order_relaxed);
 }
 
 Reservation SessionState::admit(std::size_t bytes) {
@@ -175,10 +215,10 @@ Reservation SessionState::admit(std::size_t bytes) {
   return {};
 }
 
-void SessionState::evacuate() {
+void SessionState::evacuate(std::size_t bytes) {
   const StreamRef stream = memory_.current_stream();
   const CacheLock lock(cache());
-  static_cast<void>(cache().reclaim(std::numeric_limits<std::size_t>::max(), stream));
+  bytes_evacuated_.fetch_add(cache().reclaim(bytes, stream), std::memory_order_relaxed);
   num_evacuations_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -196,6 +236,8 @@ SessionStats SessionState::stats() {
   stats.num_ops = num_ops_.load();
   stats.num_chunked_ops = num_chunked_ops_.load();
   stats.num_evacuations = num_evacuations_.load();
+  stats.bytes_evacuated = bytes_evacuated_.load();
+  stats.gap_bytes = gaps_.bytes();
   stats.unmanaged_bytes = book_.unmanaged_bytes();
   return stats;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "charging_allocator.h"
+#include "headwater/offload/gap_allowance.h"
 #include "headwater/runtime/runtime.h"
 #include "headwater/torch.h"
 #include "op_traits.h"
@@ -70,22 +71,24 @@ class SessionState final : public AllocationGate {
     return half_full || op.tensors.empty() || op.growth == Growth::kByShape ||
            working_sets_.is_unknown(op.workspace);
   }
-  /// Device bytes in use that no tensor of ours accounts for, when last looked at: workspaces that
-  /// PyTorch keeps, tensors no operator has shown yet, the allocator's rounding. Always zero on
-  /// the CPU, where every allocation is charged.
+  /// Device bytes that no tensor of ours accounts for, when last looked at: workspaces that PyTorch
+  /// keeps, tensors no operator has shown yet, the allocator's rounding, and what is kept free for
+  /// gaps. The CPU has only the last, since every allocation is charged there.
   std::size_t unseen_bytes() const { return unseen_bytes_.load(std::memory_order_relaxed); }
   void look_for_unseen_bytes();
 
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
-  /// Sends away whatever no operator uses: the device has no room although the budget has, so its
-  /// memory is in pieces or others have taken it.
-  void evacuate();
+  /// Sends away so many bytes of what no operator uses: the device has no room although the budget
+  /// has, so its memory is in pieces or others have taken it.
+  void evacuate(std::size_t bytes);
 
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   void release_step_pins() HEADWATER_EXCLUDES(step_mutex_);
+  /// Keeps more of the budget free if the device's memory is in too many pieces.
+  void watch_gaps() HEADWATER_REQUIRES(cache().mutex());
   /// The tensor behind a storage, adopted if it may be; null once the session has closed.
   Tensor* managed(c10::StorageImpl& storage, Adoption adoption) HEADWATER_REQUIRES(cache().mutex());
 
@@ -100,10 +103,12 @@ class SessionState final : public AllocationGate {
   std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
+  GapAllowance gaps_;  // grows under the cache's mutex
   std::atomic<std::size_t> unseen_bytes_{0};
   std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};
+  std::atomic<std::uint64_t> bytes_evacuated_{0};
 };
 
 /// A tensor over the same bytes that owns a hold on them: exported as an array or a capsule, it

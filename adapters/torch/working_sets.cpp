@@ -163,10 +163,15 @@ std::optional<AllocatorCount> WorkingSets::count() const {
     return std::nullopt;
   }
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto bytes = allocator->getDeviceStats(device_.index()).allocated_bytes.at(kAll);
-  return AllocatorCount{.now = static_cast<std::uint64_t>(bytes.current),
-                        .so_far = static_cast<std::uint64_t>(bytes.allocated),
-                        .peak = static_cast<std::uint64_t>(bytes.peak)};
+  const auto stats = allocator->getDeviceStats(device_.index());
+  const auto& bytes = stats.allocated_bytes.at(kAll);
+  return AllocatorCount{
+      .now = static_cast<std::uint64_t>(bytes.current),
+      .so_far = static_cast<std::uint64_t>(bytes.allocated),
+      .peak = static_cast<std::uint64_t>(bytes.peak),
+      .taken = static_cast<std::uint64_t>(stats.reserved_bytes.at(kAll).current),
+      .refusals = {.num_retries = static_cast<std::uint64_t>(stats.num_alloc_retries),
+                   .num_failures = static_cast<std::uint64_t>(stats.num_ooms)}};
 }
 
 }  // namespace headwater::adapter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/base/mutex.h"
+#include "headwater/offload/gap_allowance.h"
 #include "op_key.h"
 #include "op_traits.h"
 
@@ -32,6 +33,8 @@ struct AllocatorCount {
   std::uint64_t now = 0;     // and not got back
   std::uint64_t so_far = 0;  // since the start
   std::uint64_t peak = 0;    // of `now`, since the user has reset it
+  std::uint64_t taken = 0;   // from the device, gaps included
+  Refusals refusals;
 };
 
 using Arguments = c10::ArrayRef<c10::IValue>;

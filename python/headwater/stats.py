@@ -62,7 +62,9 @@ class Stats:
     offload_bytes_per_second: float = 0.0
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current
     num_chunked_ops: int = 0  # list operators run in chunks that fit
-    num_evacuations: int = 0  # times all left for an operator that found no room on the device
+    num_evacuations: int = 0  # times others left for an operator that found no room on the device
+    bytes_evacuated: int = 0  # of those that left then
+    gap_bytes: int = 0  # of the budget, kept free: the device loses about as many to gaps
 
     def as_dict(self) -> dict[str, int | float]:
         """Returns the fields by name, ready for a log or a JSON file."""

@@ -56,6 +56,8 @@ py::dict stats() {
   d["num_ops"] = s.num_ops;
   d["num_chunked_ops"] = s.num_chunked_ops;
   d["num_evacuations"] = s.num_evacuations;
+  d["bytes_evacuated"] = s.bytes_evacuated;
+  d["gap_bytes"] = s.gap_bytes;
   d["num_tensors"] = s.num_tensors;
   d["standing_by"] = s.standing_by;
   d["stall_seconds"] = static_cast<double>(s.moves.stall_ns) * 1e-9;

@@ -71,7 +71,7 @@ class Training {
     }
     now_ns_ += 1'000'000;
     const MutexLock lock(rig.cache.mutex());
-    conductor.end_step(now_ns_, 0, kDefaultStream);
+    conductor.end_step(now_ns_, for_others, kDefaultStream);
   }
 
   /// Counts of one step.
@@ -89,6 +89,7 @@ class Training {
 
   CacheRig rig;
   Conductor conductor;
+  std::size_t for_others = 0;  // bytes of the budget
 
  private:
   enum class Makes : unsigned char { kNothing, kOne };
@@ -340,6 +341,34 @@ TEST(ConductorTest, RealThreadsMoveTheRightBytes) {
   }
   training.rig.check();
   EXPECT_GT(training.rig.statistics().num_fetches_ahead, 0U);
+}
+
+TEST(ConductorTest, MoreBytesForOthersMakeOnePlanThatLeavesThem) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  const std::uint64_t plans = training.conductor.num_plans();
+  training.for_others = 2_KiB;
+  for (int i = 0; i < 3; ++i) {
+    training.step(16);
+  }
+  EXPECT_EQ(training.conductor.num_plans(), plans + 1);
+  ASSERT_TRUE(training.has_plan());
+  for (const PlannedStage& stage : training.conductor.score()->plan().stages) {
+    EXPECT_LE(stage.peak_bytes, 8_KiB);
+  }
+}
+
+TEST(ConductorTest, KnowsWhatCanBeLeftForOthers) {
+  Training training({.budget = 10_KiB}, 16);
+  EXPECT_TRUE(training.conductor.fits_beside(10_KiB));
+  for (int i = 0; i < 5; ++i) {
+    training.step(16);
+  }
+  EXPECT_TRUE(training.conductor.fits_beside(7_KiB));  // operators need three
+  EXPECT_FALSE(training.conductor.fits_beside(7_KiB + 1));
+  EXPECT_FALSE(training.conductor.fits_beside(11_KiB));
 }
 
 }  // namespace

@@ -72,6 +72,35 @@ INSTANTIATE_TEST_SUITE_P(Budgets,
                          testing::ValuesIn(cases()),
                          [](const testing::TestParamInfo<Case>& test) { return test.param.name; });
 
+TEST(GapsTest, ADeviceInPiecesRefusesNoMoreOnceRoomIsKeptFree) {
+  const SimNetwork network = support::sim_gpt();
+  const std::size_t budget = SimTraining::plain_peak(network) / 2;
+  const std::size_t lost = budget / 10;
+  SimTraining training(network, budget, budget - lost);
+  for (int i = 0; i < 24; ++i) {
+    training.step();
+  }
+  EXPECT_GT(training.num_refused(), 0U);
+  EXPECT_GT(training.gap_bytes(), lost / 2);
+  EXPECT_LT(training.gap_bytes(), 2 * lost);
+  const std::uint64_t refused = training.num_refused();
+  const std::uint64_t plans = training.num_plans();
+  EXPECT_LE(static_cast<double>(training.step()),
+            1.05 * static_cast<double>(training.expected_ns()));
+  EXPECT_EQ(training.num_refused(), refused);
+  EXPECT_EQ(training.num_plans(), plans);
+}
+
+TEST(GapsTest, NothingIsKeptFreeOnADeviceThatHasTheBudget) {
+  const SimNetwork network = support::sim_gpt();
+  const std::size_t budget = SimTraining::plain_peak(network) / 2;
+  SimTraining training(network, budget, budget);
+  for (int i = 0; i < 12; ++i) {
+    training.step();
+  }
+  EXPECT_EQ(training.gap_bytes(), 0U);
+}
+
 TEST(SmallTensorsTest, StayWhereLargerOnesMakeTheRoom) {
   const SimNetwork network = support::sim_mixed();
   const std::size_t peak = SimTraining::plain_peak(network);

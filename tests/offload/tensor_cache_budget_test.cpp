@@ -250,5 +250,15 @@ TEST(TensorCacheBudgetTest, ReclaimReportsWhatItGaveBack) {
   EXPECT_EQ(rig.reclaim(1), 0U);
 }
 
+TEST(TensorCacheBudgetTest, ReclaimTakesWhatHasACopyFirst) {
+  CacheRig rig({.budget = 4_KiB});
+  const Tensor& changed = rig.make(1_KiB, 1);
+  Tensor& copied = rig.make(1_KiB, 2);
+  EXPECT_TRUE(rig.start_write_back(copied));
+  rig.let_copies_end();
+  EXPECT_EQ(rig.reclaim(1), 1_KiB);
+  EXPECT_THAT(rig.resident(), ElementsAre(changed.id));
+}
+
 }  // namespace
 }  // namespace headwater

@@ -4,6 +4,7 @@
 #include "headwater/memory/device_memory.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@ class SimDeviceMemory final : public DeviceMemory {
   [[nodiscard]] Buffer try_allocate(std::size_t bytes, StreamRef stream) override {
     void* data = device_.try_allocate(bytes, stream);
     if (data == nullptr) {
+      ++num_refused_;
       return {};
     }
     auto block = std::make_unique<Block>(Block{*this, data, bytes, stream, {}});
@@ -29,6 +31,8 @@ class SimDeviceMemory final : public DeviceMemory {
     static_cast<Block*>(buffer.owner())->users.push_back(stream);
   }
 
+  /// Times there was no room.
+  std::uint64_t num_refused() const { return num_refused_; }
   /// Streams that record_use was told of.
   static std::vector<StreamRef> users_of(const Buffer& buffer) {
     return static_cast<Block*>(buffer.owner())->users;
@@ -53,6 +57,7 @@ class SimDeviceMemory final : public DeviceMemory {
   }
 
   Device& device_;
+  std::uint64_t num_refused_ = 0;
 };
 
 }  // namespace headwater::support

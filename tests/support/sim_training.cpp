@@ -8,12 +8,10 @@ namespace {
 
 using namespace literals;  // NOLINT(google-build-using-namespace)
 
-constexpr std::size_t kAmple = 1_GiB;
-
-RigOptions rig_options(const SimNetwork& network, std::size_t budget) {
+RigOptions rig_options(const SimNetwork& network, std::size_t budget, std::size_t device_bytes) {
   return {.budget = budget,
-          .device_bytes = kAmple,
-          .first_host_bytes = kAmple,
+          .device_bytes = device_bytes,
+          .first_host_bytes = SimTraining::kAmple,
           .link = {.to_device_bytes_per_second = network.link_bytes_per_s,
                    .to_host_bytes_per_second = network.link_bytes_per_s,
                    .latency_ns = network.latency_ns}};
@@ -101,18 +99,15 @@ SimNetwork sim_mixed() {
   return network;
 }
 
-SimTraining::SimTraining(SimNetwork network, std::size_t budget)
+SimTraining::SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes)
     : network_(std::move(network)),
-      rig_(rig_options(network_, budget)),
+      rig_(rig_options(network_, budget, device_bytes)),
       conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_)),
       ended_(rig_.device.record_timed(kDefaultStream)) {
   {
     const MutexLock lock(rig_.cache.mutex());
     rig_.cache.set_watcher(&conductor_);
   }
-  const auto make = [this](std::size_t bytes) {
-    return bytes > 0 ? &rig_.make(bytes, 1) : nullptr;
-  };
   for (const SimLayer& layer : network_.layers) {
     states_.push_back({.parameter = make(layer.parameter_bytes),
                        .first = make(layer.parameter_bytes),
@@ -130,9 +125,19 @@ std::uint64_t SimTraining::step() {
   rig_.device.synchronize(ended);
   const std::uint64_t step_ns = *ended.ns_since(std::exchange(ended_, ended));
   now_ns_ += step_ns;
-  const MutexLock lock(rig_.cache.mutex());
-  conductor_.end_step(now_ns_, 0, kDefaultStream);
+  end_step();
   return step_ns;
+}
+
+void SimTraining::end_step() {
+  const MutexLock lock(rig_.cache.mutex());
+  if (conductor_.watching()) {
+    gaps_.end_step({.budget = rig_.budget.limit(),
+                    .num_plans = conductor_.num_plans(),
+                    .refusals = {.num_failures = num_refused()}},
+                   [this](std::size_t bytes) { return conductor_.fits_beside(bytes); });
+  }
+  conductor_.end_step(now_ns_, gaps_.bytes(), kDefaultStream);
 }
 
 void SimTraining::forward() {
@@ -210,20 +215,35 @@ Tensor* SimTraining::run(std::uint64_t duration_ns,
     const MutexLock lock(rig_.cache.mutex());
     op = conductor_.begin_op(key, uses, kDefaultStream);
   }
-  Reservation reserved = rig_.acquire(uses, {.new_bytes = makes});
+  Reservation reserved = rig_.acquire(uses, {.new_bytes = makes, .spare_bytes = gaps_.bytes()});
   if (op) {
     const MutexLock lock(rig_.cache.mutex());
     conductor_.start_clock(*op);
   }
   rig_.compute(duration_ns);
   reserved.release();
-  Tensor* made = makes > 0 ? &rig_.make(makes, 1) : nullptr;
+  const std::uint64_t refused = num_refused();
+  Tensor* made = make(makes);
   if (op) {
+    op->began = refused == num_refused() ? op->began : Event();  // others left meanwhile
     const MutexLock lock(rig_.cache.mutex());
     conductor_.end_op(*op, {&made, makes > 0 ? 1U : 0U}, 0);
   }
   rig_.release(uses);
+  const MutexLock lock(rig_.cache.mutex());
+  rig_.cache.settle(gaps_.bytes(), kDefaultStream);
   return made;
+}
+
+Tensor* SimTraining::make(std::size_t bytes) {
+  for (const std::size_t leaving : {rig_.budget.limit() / 16, kAmple}) {
+    try {
+      return bytes > 0 ? &rig_.make(bytes, 1) : nullptr;
+    } catch (const OutOfMemory&) {
+      rig_.reclaim(leaving);
+    }
+  }
+  return &rig_.make(bytes, 1);
 }
 
 std::uint64_t SimTraining::expected_ns() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/offload/conductor.h"
+#include "headwater/offload/gap_allowance.h"
 #include "support/cache_rig.h"
 
 #include <cstddef>
@@ -42,13 +43,20 @@ SimNetwork sim_mixed();
 /// Trains a network in simulated time: every number repeats exactly.
 class SimTraining {
  public:
-  SimTraining(SimNetwork network, std::size_t budget);
+  static constexpr std::size_t kAmple = std::size_t{1} << 30;
+
+  /// A device that has less than the budget refuses, as one does whose memory is in pieces. What an
+  /// operator makes is tried again then, after others have left, and an allowance is kept.
+  SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes = kAmple);
 
   /// Nanoseconds on the device since the end of the step before.
   std::uint64_t step();
 
   Statistics statistics() { return rig_.statistics(); }
   std::size_t peak_bytes() const { return rig_.budget.peak(); }
+  std::uint64_t num_refused() const { return rig_.memory.num_refused(); }
+  std::uint64_t num_plans() const { return conductor_.num_plans(); }
+  std::size_t gap_bytes() const { return gaps_.bytes(); }
   std::uint64_t expected_ns();
   std::size_t peak_stored_bytes() const { return rig_.first_pool.peak_block_bytes(); }
   std::size_t slab_bytes() const { return rig_.first_pool.slab_bytes_held(); }
@@ -72,12 +80,15 @@ class SimTraining {
   void forward();
   void backward();
   void update();
+  Tensor* make(std::size_t bytes);
+  void end_step();
   /// Runs an operator on the default stream; null when it makes nothing.
   Tensor* run(std::uint64_t duration_ns, const std::vector<Use>& uses, std::size_t makes);
 
   const SimNetwork network_;
   CacheRig rig_;
   Conductor conductor_;
+  GapAllowance gaps_;
   std::vector<State> states_;
   std::uint64_t num_runs_ = 0;  // in this step
   std::uint64_t now_ns_ = 0;

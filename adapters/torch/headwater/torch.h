@@ -41,7 +41,9 @@ struct SessionOptions {
 struct SessionStats : Report {
   std::uint64_t num_ops = 0;
   std::uint64_t num_chunked_ops = 0;
-  std::uint64_t num_evacuations = 0;  // all left for an operator that found no room on the device
+  std::uint64_t num_evacuations = 0;  // others left for an operator the device had no room for
+  std::uint64_t bytes_evacuated = 0;  // of those that left then
+  std::size_t gap_bytes = 0;          // of the budget, kept free: the device loses as many to gaps
   std::size_t unmanaged_bytes = 0;    // in storages that are left where they are
   bool standing_by = false;           // operators are let through: everything fits twice over
 };

@@ -1,6 +1,7 @@
 #include "headwater/offload/conductor.h"
 
 #include "headwater/offload/link_rates.h"
+#include "headwater/plan/partition.h"
 
 #include <algorithm>
 #include <utility>
@@ -112,6 +113,11 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
       ++num_plans_;
     }
   }
+}
+
+bool Conductor::fits_beside(std::size_t reserve) const {
+  const std::size_t limit = budget_.limit();
+  return !score_ || !find_misfit(score_->liveness(), limit - std::min(limit, reserve));
 }
 
 void Conductor::look_at_link() {

@@ -61,6 +61,10 @@ class Conductor final : public TensorWatcher {
   /// `now_ns` on any clock that goes on; `reserve` bytes of the budget are for others.
   void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream);
 
+  /// Whether each operator of the step that is followed fits a budget less `reserve` bytes; a plan
+  /// needs that. True while none is followed.
+  bool fits_beside(std::size_t reserve) const;
+
   void on_forget(const Tensor& tensor) noexcept override;
 
   /// The machine's costs, without operator times, once they have been measured.

@@ -15,6 +15,15 @@ std::size_t beyond(std::size_t bytes, std::size_t part) {
   return bytes - std::min(bytes, part);
 }
 
+/// Whether its device bytes can go without a copy, or without another one.
+bool has_copy(const Tensor& tensor) {
+  return tensor.residency == Residency::kBoth || tensor.residency == Residency::kWritingBack;
+}
+
+bool is_any(const Tensor& /*tensor*/) {
+  return true;
+}
+
 }  // namespace
 
 TensorCache::TensorCache(Parts parts, Strictness strictness)
@@ -142,11 +151,11 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
     Tensor& tensor = *leaving_.begin()->second;
     given_back += try_offload(tensor, stream) ? tensor.bytes : 0;
   }
-  for (auto it = registry_.resident().begin();
-       it != registry_.resident().end() && given_back < bytes;) {
-    Tensor& tensor = *it++;
-    if (try_offload(tensor, stream)) {
-      given_back += tensor.bytes;
+  for (const auto goes : {&has_copy, &is_any}) {
+    for (auto it = registry_.resident().begin();
+         it != registry_.resident().end() && given_back < bytes;) {
+      Tensor& tensor = *it++;
+      given_back += goes(tensor) && try_offload(tensor, stream) ? tensor.bytes : 0;
     }
   }
   return given_back < bytes ? given_back + abandon_fetches() : given_back;
@@ -159,9 +168,7 @@ bool TensorCache::try_start_write_back(Tensor& tensor) {
 }
 
 void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {
-  const bool copied =
-      tensor.residency == Residency::kBoth || tensor.residency == Residency::kWritingBack;
-  if (!copied || tensor.num_pins > 0) {
+  if (!has_copy(tensor) || tensor.num_pins > 0) {
     try_offload(tensor, stream);
   } else if (!std::exchange(tensor.leaving, true)) {
     leaving_.emplace(leaving_key(tensor), &tensor);

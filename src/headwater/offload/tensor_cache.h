@@ -114,7 +114,8 @@ class TensorCache final : public PinKeeper {
       HEADWATER_REQUIRES(mutex_);
   /// Offloads until the limit holds again with `headroom` bytes to spare.
   void settle(std::size_t headroom, StreamRef stream) HEADWATER_REQUIRES(mutex_);
-  /// Offloads at least `bytes` where it can; returns the bytes given back.
+  /// Offloads at least `bytes` where it can: what is leaving, then what has a copy, then the rest,
+  /// each from the least recently used. Returns the bytes given back.
   std::size_t reclaim(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Fetches every tensor and gives it back to its owner. Throws OutOfMemory when the device
   /// cannot hold them all; every tensor is still managed then. What remains in the registry has
