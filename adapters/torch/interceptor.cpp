@@ -59,13 +59,7 @@ bool try_let_through(SessionState& session,
                      c10::DispatchKeySet keys,
                      torch::jit::Stack& stack) {
   Standby& standby = session.standby();
-  if (traits.path == OpPath::kCollective) {
-    standby.forbid();
-    return false;
-  }
-  const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
-  if (!standby.admits(standby.most_new_bytes(op, traits, arguments))) {
-    standby.count_refusal();
+  if (!standby.admits(op, traits, torch::jit::last(stack, traits.num_arguments))) {
     return false;
   }
   session.count_op();

@@ -32,10 +32,15 @@ bool Standby::fits(std::size_t bytes) const {
   return budget.used() + session_.unseen_bytes() + bytes <= budget.limit() / 2;
 }
 
-void Standby::count_refusal() {
-  if (num_refusals_.fetch_add(1) + 1 == kMostRefusals) {
-    forbid();
+bool Standby::admits(const c10::OperatorHandle& op, const OpTraits& traits, Arguments arguments) {
+  const bool collective = traits.path == OpPath::kCollective;
+  if (!collective && admits(most_new_bytes(op, traits, arguments))) {
+    return true;
   }
+  if (collective || num_refusals_.fetch_add(1) + 1 == kMostRefusals) {
+    num_blocks_.fetch_add(1);  // for good
+  }
+  return false;
 }
 
 std::size_t Standby::most_workspace(Workspace workspace, std::size_t given) const {

@@ -40,6 +40,9 @@ class Standby final {
   bool on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether an operator may be let through that allocates no more than `bytes`.
   bool admits(std::size_t bytes);
+  /// The same from its arguments, once and for all: one that is refused ends standing by. Where
+  /// steps are like that it soon does not begin again, since that costs more than it saves.
+  bool admits(const c10::OperatorHandle& op, const OpTraits& traits, Arguments arguments);
   /// More than an operator tends to allocate beside its results when it is given so many bytes.
   std::size_t most_workspace(Workspace workspace, std::size_t given) const;
   /// What results take where only the shape rule tells; all there is where that does not either.
@@ -47,10 +50,6 @@ class Standby final {
                            OpKey key,
                            c10::function_ref<torch::jit::Stack()> arguments)
       HEADWATER_EXCLUDES(mutex_);
-  /// More than an operator allocates.
-  std::size_t most_new_bytes(const c10::OperatorHandle& op,
-                             const OpTraits& traits,
-                             Arguments arguments);
   /// Remembers what an operator that was let through has made.
   void note(c10::StorageImpl& storage, Adoption adoption) HEADWATER_EXCLUDES(mutex_);
   Noted noted() HEADWATER_EXCLUDES(mutex_);
@@ -61,11 +60,6 @@ class Standby final {
   void try_begin();
   /// Ends it; returns what has been noted and is alive. REQUIRES: no operator runs.
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> end() HEADWATER_EXCLUDES(mutex_);
-  /// From now on it does not begin.
-  void forbid() { num_blocks_.fetch_add(1); }
-  /// An operator is not let through and ends it. Where steps are like that, beginning again costs
-  /// more than it saves.
-  void count_refusal();
   void reset_peak();
 
  private:
@@ -77,6 +71,10 @@ class Standby final {
   friend class NoStandby;
 
   bool may_begin();
+  /// More than an operator allocates.
+  std::size_t most_new_bytes(const c10::OperatorHandle& op,
+                             const OpTraits& traits,
+                             Arguments arguments);
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive() HEADWATER_EXCLUDES(mutex_);
   bool fits(std::size_t bytes) const;
   void prune() HEADWATER_REQUIRES(mutex_);
