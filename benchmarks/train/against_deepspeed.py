@@ -192,7 +192,10 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--deepspeed", type=Path, help="folder to import DeepSpeed from")
     parser.add_argument("--warm-up", type=int, default=2, help="DeepSpeed's steps before timing")
     parser.add_argument(
-        "--headwater-warm-up", type=int, default=6, help="Headwater's; a plan begins at the 4th"
+        "--headwater-warm-up",
+        type=int,
+        default=20,
+        help="Headwater's; a plan begins at the 4th, room for gaps settles later",
     )
     parser.add_argument("--steps", type=int, default=3, help="timed steps, of both")
     parser.add_argument(
