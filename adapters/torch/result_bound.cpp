@@ -110,11 +110,10 @@ Growth growth_of(const c10::OperatorHandle& op) {
 }
 
 void ResultBound::add(const at::Tensor& tensor) {
-  const std::size_t bytes = bytes_shown(tensor);
-  given_ += bytes;
-  if (bytes == 0) {
-    return;  // special layouts have no sizes to speak of
+  if (!tensor.defined() || tensor.key_set().has_any(kSpecialLayouts)) {
+    return;  // those have no sizes to speak of
   }
+  given_ += bytes_shown(tensor);
   if (growth_ == Growth::kBroadcast) {
     item_ = std::max(item_, 2 * tensor.itemsize());  // a complex scalar makes them twice as wide
     broadcast(tensor.sizes());
@@ -156,10 +155,10 @@ void ResultBound::broadcast(c10::IntArrayRef sizes) {
 
 void ResultBound::multiply(const at::Tensor& tensor) {
   const c10::IntArrayRef sizes = tensor.sizes();
-  const std::size_t columns = sizes.empty() ? 1 : static_cast<std::size_t>(sizes.back());
+  const bool scalar = sizes.empty();
   rows_ = last_rows_;
-  last_rows_ = unsigned_product(sizes) / columns;
-  last_row_bytes_ = columns * tensor.itemsize();
+  last_rows_ = scalar ? 1 : unsigned_product(sizes.slice(0, sizes.size() - 1));
+  last_row_bytes_ = (scalar ? 1 : static_cast<std::size_t>(sizes.back())) * tensor.itemsize();
 }
 
 std::optional<std::size_t> ResultBound::bytes() const {

@@ -56,6 +56,7 @@ TEST(ResultBoundTest, ProductsAreBoundByRowsAndColumns) {
   EXPECT_EQ(bound(find_op("mm"), {meta({1000, 1}), meta({1, 1000})}), 2U * 1000 * 1000 * 4);
   EXPECT_EQ(bound(find_op("addmm"), {meta({5}), meta({3, 4}), meta({4, 5}), 1, 1}), 2U * 3 * 5 * 4);
   EXPECT_EQ(bound(find_op("bmm"), {meta({7, 3, 4}), meta({7, 4, 5})}), 2U * 7 * 3 * 5 * 4);
+  EXPECT_EQ(bound(find_op("mm"), {meta({3, 0}), meta({0, 5})}), 2U * 3 * 5 * 4);
 }
 
 TEST(ResultBoundTest, NothingIsSaidWhereOnlyTheShapeRuleKnows) {
@@ -78,7 +79,7 @@ TEST(ResultBoundTest, NoOperatorMakesMore) {
       {find_op("_softmax"), {wide, 1, false}},
       {find_op("sum", "dim_IntList"), {bits, last, true, {}}},
       {find_op("cumsum"), {bits, 0, {}}},
-      {find_op("argmax"), {bits, 0, false}},
+      {find_op("argmax"), {meta({256, 1}, at::kByte), 1, false}},
       {find_op("cat"), {std::vector<at::Tensor>{wide, wide, wide}, 0}},
       {find_op("native_layer_norm"),
        {wide, std::vector<std::int64_t>{64}, meta({64}), meta({64}), 1e-5}},
