@@ -69,9 +69,15 @@ const std::set<std::string>& operators_by_shape() {
   static const std::set<std::string> kNames{
       "aten::embedding",
       "aten::embedding_dense_backward",
+      "aten::index",
       "aten::index_select",
       "aten::slice_backward",
       "aten::select_backward",
+      "aten::diagonal_backward",
+      "aten::unfold_backward",
+      "aten::_cdist_forward",
+      "aten::max_unpool2d",
+      "aten::max_unpool3d",
       "aten::repeat",
       "aten::constant_pad_nd",
       "aten::_adaptive_avg_pool2d",
@@ -91,22 +97,31 @@ Growth growth_of(const c10::OperatorHandle& op) {
   const auto is_argument = [](const c10::Argument& result) {
     return result.alias_info() != nullptr;
   };
-  if (std::all_of(schema.returns().begin(), schema.returns().end(), is_argument)) {
-    return Growth::kNone;
+  if (name == "aten::resize_" || name == "aten::resize_as_") {
+    return Growth::kAnything;
   }
-  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::addmm" ||
-      name == "aten::baddbmm") {
-    return Growth::kProduct;
+  const auto is_out = [](const c10::Argument& argument) { return argument.is_out(); };
+  const bool resizes = std::any_of(schema.arguments().begin(), schema.arguments().end(), is_out);
+  if (!resizes && std::all_of(schema.returns().begin(), schema.returns().end(), is_argument)) {
+    return Growth::kNone;
   }
   const bool elementwise = op.hasTag(at::Tag::pointwise) || name == "aten::_to_copy" ||
                            name == "aten::mse_loss" || name == "aten::mse_loss_backward";
   if (elementwise && schema.returns().size() == 1) {
     return Growth::kBroadcast;
   }
+  if (resizes) {  // to what it would make otherwise
+    return Growth::kUnknown;
+  }
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::addmm" ||
+      name == "aten::baddbmm") {
+    return Growth::kProduct;
+  }
   if (modest_operators().contains(name) || name.starts_with("aten::_foreach_")) {
     return Growth::kModest;
   }
-  return operators_by_shape().contains(name) ? Growth::kByShape : Growth::kUnknown;
+  const bool by_shape = operators_by_shape().contains(name) || name.starts_with("aten::upsample_");
+  return by_shape ? Growth::kByShape : Growth::kUnknown;
 }
 
 void ResultBound::add(const at::Tensor& tensor) {
@@ -125,9 +140,9 @@ void ResultBound::add(const at::Tensor& tensor) {
 void ResultBound::add(const c10::IValue& argument) {
   if (argument.isTensor()) {
     add(argument.toTensor());
-  } else if (argument.isTensorList()) {
-    for (const at::Tensor& tensor : argument.toTensorVector()) {
-      add(tensor);
+  } else if (argument.isList()) {
+    for (const c10::IValue& element : argument.toListRef()) {
+      add(element);
     }
   }
 }
@@ -173,6 +188,8 @@ std::optional<std::size_t> ResultBound::bytes() const {
       return 2 * rows_ * last_row_bytes_;  // its type may be twice as wide
     case Growth::kUnknown:
       return kManyTimes * given_;
+    case Growth::kAnything:
+      return kAllThereIs;
     case Growth::kByShape:
       break;
   }

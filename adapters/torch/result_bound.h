@@ -19,6 +19,7 @@ enum class Growth : unsigned char {
   kProduct,    // the rows of the last tensor but one by the columns of the last
   kByShape,    // often far more than it is given, as the gradient of a slice: its shape rule knows
   kUnknown,    // nobody has looked: many times what it is given
+  kAnything,   // it resizes what it is given
 };
 
 Growth growth_of(const c10::OperatorHandle& op);
@@ -27,6 +28,9 @@ Growth growth_of(const c10::OperatorHandle& op);
 class ResultBound final {
  public:
   explicit ResultBound(Growth growth) : growth_(growth) {}
+  ResultBound(const ResultBound&) = delete;
+  ResultBound& operator=(const ResultBound&) = delete;
+  ~ResultBound() = default;
 
   /// Tensors are added in the order of the arguments.
   void add(const at::Tensor& tensor);
@@ -40,6 +44,7 @@ class ResultBound final {
  private:
   static constexpr std::size_t kModestTimes = 8;
   static constexpr std::size_t kManyTimes = 64;
+  static constexpr std::size_t kAllThereIs = std::size_t{1} << 60;
   static constexpr std::size_t kLargeItem = 8;  // what small types are promoted to
 
   void broadcast(c10::IntArrayRef sizes);

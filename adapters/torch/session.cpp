@@ -96,8 +96,7 @@ void Session::set_budget(std::size_t bytes) {
   if (!managed.ended()) {
     throw Error("The budget cannot be changed while an operator runs. Do it after.");
   }
-  state_->runtime().set_budget(bytes, state_->memory().current_stream());
-  const adapter::CacheLock drops_what_was_referred_to(state_->cache());
+  state_->set_budget(bytes);
 }
 
 SessionStats Session::stats() const {

@@ -125,6 +125,13 @@ void SessionState::end_step() {
   standby_.try_begin();
 }
 
+void SessionState::set_budget(std::size_t bytes) {
+  runtime_.set_budget(bytes, memory_.current_stream());
+  const CacheLock lock(cache());
+  gaps_.start_again();
+  look_for_unseen_bytes();
+}
+
 void SessionState::watch_gaps() {
   const Conductor& conductor = runtime_.conductor();
   if (!conductor.watching()) {  // everything fits
@@ -136,7 +143,8 @@ void SessionState::watch_gaps() {
                           .refusals = count ? count->refusals : Refusals{}};
   step.refusals.num_failures += num_evacuations_.load(std::memory_order_relaxed);
   const std::size_t before = gaps_.bytes();
-  const std::size_t others = unseen_bytes() - std::min(unseen_bytes(), before);
+  const std::size_t unseen = unseen_bytes();  // another thread may look meanwhile
+  const std::size_t others = unseen - std::min(unseen, before);
   gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
   if (gaps_.bytes() != before) {
     look_for_unseen_bytes();

@@ -76,6 +76,8 @@ class SessionState final : public AllocationGate {
   /// gaps. The CPU has only the last, since every allocation is charged there.
   std::size_t unseen_bytes() const { return unseen_bytes_.load(std::memory_order_relaxed); }
   void look_for_unseen_bytes();
+  /// REQUIRES: nobody stands by.
+  void set_budget(std::size_t bytes);
 
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }

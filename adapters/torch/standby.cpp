@@ -61,14 +61,16 @@ std::size_t Standby::result_bytes(const c10::OperatorHandle& op,
       return known->second;
     }
   }
-  const std::size_t bytes =
-      output_bytes(op, arguments()).value_or(session_.runtime().budget().limit());
+  const std::optional<std::size_t> found = output_bytes(op, arguments());
+  if (!found) {
+    return session_.runtime().budget().limit();  // which may change
+  }
   const MutexLock lock(mutex_);
   if (result_bytes_.size() >= kMostResults) {
     result_bytes_.clear();
   }
-  result_bytes_.emplace(key, bytes);
-  return bytes;
+  result_bytes_.emplace(key, *found);
+  return *found;
 }
 
 std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
@@ -80,7 +82,8 @@ std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
   }
   const std::size_t workspace = most_workspace(traits.workspace, results.given());
   const std::optional<std::size_t> most = results.bytes();
-  if (most && (*most > 0 || traits.growth == Growth::kNone)) {
+  // One that reads no tensor may be given some for their shapes.
+  if (most && !traits.tensors.empty() && (*most > 0 || traits.growth == Growth::kNone)) {
     return workspace + *most;
   }
   return workspace + result_bytes(op, boxed_op_key(op, arguments), [&] { return arguments.vec(); });

@@ -135,6 +135,13 @@ TEST_F(GapAllowanceTest, StartsAgainWithAnotherBudget) {
   EXPECT_EQ(allowance_.bytes(), 2 * kPart);
 }
 
+TEST_F(GapAllowanceTest, CountsThatStartAgainAreNoRefusals) {
+  step_.refusals = {0, 0};
+  EXPECT_FALSE(quiet_step());
+  EXPECT_FALSE(quiet_step());
+  EXPECT_TRUE(step_with_failure());
+}
+
 TEST_F(GapAllowanceTest, OfNoBudgetNothingCanBeKept) {
   step_.budget = 0;
   quiet_step();

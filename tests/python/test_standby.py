@@ -290,3 +290,31 @@ def test_it_does_not_begin_again_where_steps_keep_ending_it(standing_by: str) ->
         headwater.end_step()
     assert began == 3
     assert not headwater.stats().standing_by
+
+
+def test_tensors_given_for_their_shape_do_not_count(standing_by: str) -> None:
+    like = torch.ones(8 << 10, device=standing_by)
+    for _ in range(4):
+        torch.zeros_like(like)
+        assert headwater.stats().standing_by
+    table = torch.ones(1, device=standing_by).new_zeros(200_000)
+    assert not headwater.stats().standing_by
+    assert float(table.sum()) == 0.0
+
+
+@pytest.mark.parametrize(
+    "make_much",
+    [
+        lambda x: torch.add(x, x.T, out=torch.empty(0, device=x.device)),
+        lambda x: torch.empty(0, device=x.device).resize_(160_000),
+        lambda x: x.T[torch.zeros(400, dtype=torch.long, device=x.device)],
+        lambda x: torch.nn.functional.interpolate(x[None, None, :20, :1], size=(400, 400)),
+    ],
+    ids=["out", "resize", "index", "upsample"],
+)
+def test_results_that_grow_in_other_ways_end_it(
+    standing_by: str, make_much: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    rows = torch.arange(400.0, device=standing_by)[:, None]
+    assert make_much(rows).numel() >= 160_000
+    assert not headwater.stats().standing_by

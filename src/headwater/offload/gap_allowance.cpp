@@ -14,9 +14,13 @@ std::uint64_t sum(const Refusals& refusals) {
 
 bool GapAllowance::end_step(const Step& step, const std::function<bool(std::size_t)>& may_keep) {
   const Step before = std::exchange(last_, step);
-  if (step.budget != before.budget) {  // what was learned was about another one
+  if (step.budget != before.budget) {
     start_again();
     return false;
+  }
+  if (step.refusals.num_retries < before.refusals.num_retries ||
+      step.refusals.num_failures < before.refusals.num_failures) {
+    return false;  // somebody has reset the allocator's counts
   }
   // Where every step makes a plan, every other one counts.
   settling_ = step.num_plans != before.num_plans && !settling_;

@@ -37,16 +37,17 @@ class GapAllowance final {
   /// `may_keep` says that the step would not do with so many bytes less.
   bool end_step(const Step& step, const std::function<bool(std::size_t)>& may_keep);
 
+  /// What was learned was about another budget.
+  void start_again();
+
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   /// Whether the refusals since the step before are worth bytes.
   bool too_many(const Step& before);
-
   bool try_grow(const std::function<bool(std::size_t)>& may_keep);
   /// Where it can grow no more and refusals are at least half of what they were without it.
   bool give_up_if_in_vain(std::uint64_t num_refused);
-  void start_again();
 
   std::atomic<std::size_t> bytes_{0};
   Step last_;

@@ -33,8 +33,12 @@ at::Tensor meta(std::vector<std::int64_t> sizes, at::ScalarType type = at::kFloa
 
 TEST(GrowthTest, OperatorsThatReturnTheirArgumentsMakeNothing) {
   EXPECT_EQ(growth_of(find_op("add_", "Tensor")), Growth::kNone);
-  EXPECT_EQ(growth_of(find_op("mm", "out")), Growth::kNone);
   EXPECT_EQ(bound(find_op("add_", "Tensor"), {meta({8}), meta({8}), 1}), 0U);
+}
+
+TEST(GrowthTest, ArgumentsThatAreResizedAreNotTakenForNothing) {
+  EXPECT_EQ(growth_of(find_op("mm", "out")), Growth::kUnknown);
+  EXPECT_EQ(growth_of(find_op("resize_")), Growth::kAnything);
 }
 
 TEST(GrowthTest, WhatNobodyHasLookedAtIsUnknown) {
@@ -63,6 +67,15 @@ TEST(ResultBoundTest, NothingIsSaidWhereOnlyTheShapeRuleKnows) {
   EXPECT_EQ(bound(find_op("embedding_dense_backward"),
                   {meta({1, 8}), meta({1}, at::kLong), 50000, -1, false}),
             std::nullopt);
+}
+
+TEST(ResultBoundTest, TensorsInListsCountAlsoWhereSomeAreMissing) {
+  ResultBound results(Growth::kUnknown);
+  c10::List<std::optional<at::Tensor>> indices;
+  indices.push_back(std::nullopt);
+  indices.push_back(meta({100}, at::kLong));
+  results.add(c10::IValue(indices));
+  EXPECT_EQ(results.given(), 800U);
 }
 
 TEST(ResultBoundTest, NoOperatorMakesMore) {
