@@ -190,12 +190,13 @@ void SessionState::close() {
       const CacheLock lock(cache());
       if (cache().registry().size() == 0) {
         closed_.store(true);
-        return;
+        break;
       }
     }
     // Storages that other threads are freeing at this moment report to us yet.
     std::this_thread::yield();
   }
+  memory_.trim();
 }
 
 void SessionState::look_for_unseen_bytes() {

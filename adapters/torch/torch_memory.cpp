@@ -8,6 +8,10 @@
 
 #include <utility>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace headwater::adapter {
 
 Buffer to_buffer(c10::DataPtr data, std::size_t bytes) {
@@ -60,6 +64,14 @@ void TorchMemory::wait_for_all_work() const {
   if (!device_.is_cpu()) {
     c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
   }
+}
+
+void TorchMemory::trim() const {
+#if defined(__GLIBC__)
+  if (device_.is_cpu()) {
+    ::malloc_trim(0);
+  }
+#endif
 }
 
 StreamRef TorchMemory::reference(c10::Stream stream) {

@@ -27,6 +27,9 @@ class TorchMemory final : public DeviceMemory {
 
   /// Waits for everything the device has been given to do, on any stream.
   void wait_for_all_work() const;
+  /// Returns to the system what the C library keeps of tensors freed on the CPU. Costs
+  /// milliseconds.
+  void trim() const;
   /// The stream operators of the calling thread run on now.
   StreamRef current_stream();
   /// Our name for one of PyTorch's streams.
