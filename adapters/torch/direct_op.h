@@ -91,7 +91,7 @@ struct Direct<Op, Result(Args...)> {
       const RunningOp running;
       SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
       if (session != nullptr && session->standby().on()) {
-        if (admitted(session->standby(), kOp, args...)) {
+        if (admitted(*session, kOp, args...)) {
           session->count_op();
           return let_through(session->standby(), keys, args...);
         }
@@ -112,7 +112,7 @@ struct Direct<Op, Result(Args...)> {
   }
 
  private:
-  static bool admitted(Standby& standby, const c10::OperatorHandle& op, const Args&... args) {
+  static bool admitted(SessionState& session, const c10::OperatorHandle& op, const Args&... args) {
     static const Workspace kWorkspace = workspace_of(op);
     static const Growth kGrowth = growth_of(op);
     ResultBound results(kGrowth);
@@ -120,10 +120,12 @@ struct Direct<Op, Result(Args...)> {
     (add(args), ...);
     std::optional<std::size_t> most = results.bytes();
     if (!most) {
-      most = standby.result_bytes(
+      most = session.standby().result_bytes(
           op, op_key(op, args...), [&] { return c10::impl::boxArgs<Args...>(args...); });
     }
-    return standby.admits(standby.most_workspace(kWorkspace, results.given()) + *most);
+    const std::size_t workspace =
+        session.working_sets().most_workspace(kWorkspace, results.given());
+    return session.standby().admits(workspace + *most);
   }
 
   /// See Note [Standing by].

@@ -48,7 +48,7 @@ bool OpNeeds::surely_fit(const ResultBound& results) const {
   const Budget& budget = session_.runtime().budget();
   const std::size_t used = budget.used() + session_.unseen_bytes();
   const std::size_t workspace =
-      traits_.workspace == Workspace::kNone ? 0 : WorkingSets::kUsualTimes * results.given();
+      session_.working_sets().most_workspace(traits_.workspace, results.given());
   const std::optional<std::size_t> made = results.bytes();
   return made && used + workspace + *made <= budget.limit();
 }

@@ -43,15 +43,6 @@ bool Standby::admits(const c10::OperatorHandle& op, const OpTraits& traits, Argu
   return false;
 }
 
-std::size_t Standby::most_workspace(Workspace workspace, std::size_t given) const {
-  if (workspace == Workspace::kNone) {
-    return 0;
-  }
-  return session_.working_sets().is_unknown(workspace)
-             ? WorkingSets::kLibraryTimes * given + WorkingSets::kLibraryBytes
-             : WorkingSets::kUsualTimes * given;
-}
-
 std::size_t Standby::result_bytes(const c10::OperatorHandle& op,
                                   OpKey key,
                                   c10::function_ref<torch::jit::Stack()> arguments) {
@@ -80,7 +71,8 @@ std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
   for (const c10::IValue& argument : arguments) {
     results.add(argument);
   }
-  const std::size_t workspace = most_workspace(traits.workspace, results.given());
+  const std::size_t workspace =
+      session_.working_sets().most_workspace(traits.workspace, results.given());
   const std::optional<std::size_t> most = results.bytes();
   // One that reads no tensor may be given some for their shapes.
   if (most && !traits.tensors.empty() && (*most > 0 || traits.growth == Growth::kNone)) {

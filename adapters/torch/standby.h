@@ -43,8 +43,6 @@ class Standby final {
   /// The same from its arguments, once and for all: one that is refused ends standing by. Where
   /// steps are like that it soon does not begin again, since that costs more than it saves.
   bool admits(const c10::OperatorHandle& op, const OpTraits& traits, Arguments arguments);
-  /// More than an operator tends to allocate beside its results when it is given so many bytes.
-  std::size_t most_workspace(Workspace workspace, std::size_t given) const;
   /// What results take where only the shape rule tells; all there is where that does not either.
   std::size_t result_bytes(const c10::OperatorHandle& op,
                            OpKey key,

@@ -113,7 +113,7 @@ NewBytes WorkingSets::predict(const c10::OperatorHandle& op,
   }
   NewBytes bytes{.given = given, .outputs = outputs.value_or(0), .total = outputs.value_or(0)};
   if (is_unknown(traits.workspace)) {
-    bytes.total += kLibraryTimes * given + kLibraryBytes;
+    bytes.total += most_workspace(traits.workspace, given);
     bytes.total = bytes.total <= room ? bytes.total : kAllThereIs;
   } else if (!outputs || traits.workspace != Workspace::kNone) {
     bytes.total += predict_workspace(traits, given);
@@ -155,6 +155,13 @@ void WorkingSets::learn(OpKey key, const OpTraits& traits, NewBytes bytes) {
 bool WorkingSets::is_unknown(Workspace workspace) const {
   return workspace == Workspace::kUnknown ||
          (workspace == Workspace::kFirstTime && set_up_for != serial_);
+}
+
+std::size_t WorkingSets::most_workspace(Workspace workspace, std::size_t given) const {
+  if (workspace == Workspace::kNone) {
+    return 0;
+  }
+  return is_unknown(workspace) ? kLibraryTimes * given + kLibraryBytes : kUsualTimes * given;
 }
 
 std::optional<AllocatorCount> WorkingSets::count() const {

@@ -68,6 +68,8 @@ class WorkingSets {
   void learn(OpKey key, const OpTraits& traits, NewBytes bytes) HEADWATER_EXCLUDES(mutex_);
   /// Whether such an operator may take any number of bytes as long as it has not been measured.
   bool is_unknown(Workspace workspace) const;
+  /// More than such an operator tends to allocate beside its results when it is given so much.
+  std::size_t most_workspace(Workspace workspace, std::size_t given) const;
 
   /// Nothing if the device's allocator keeps no count.
   std::optional<AllocatorCount> count() const;
