@@ -34,7 +34,7 @@ class Options:
 
     >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
     Options(budget='2GiB', device=None, host_budget=None, disk=None, disk_budget=None,
-        min_tensor_bytes=4096, log_level='info', standby='off')
+        min_tensor_bytes=4096, log_level='info', standby='on')
     """
 
     budget: Budget = "auto"
@@ -44,7 +44,7 @@ class Options:
     disk_budget: Size | None = None  # None: what the disk has, less a margin
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
-    standby: str = "off"  # whether operators are let through while everything fits twice over
+    standby: str = "on"  # whether operators are let through while everything fits twice over
     from_environment: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod

@@ -59,10 +59,9 @@ def enable(
     for offloaded tensors, on a GPU 90 % of what is free unless told. ``disk``: a folder for what
     does not fit there, none unless told; ``disk_budget``: most bytes there. ``min_tensor_bytes``:
     smaller tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off.
-    ``standby``: "on" lets operators through unmanaged while everything fits twice over; an
-    experiment, off by default. Each has an environment variable: HEADWATER_BUDGET,
-    HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_DISK, HEADWATER_DISK_BUDGET,
-    HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY.
+    ``standby``: "off" manages every operator also while everything fits twice over. Each has an
+    environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_DISK,
+    HEADWATER_DISK_BUDGET, HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY.
     HEADWATER_DISABLE=1 makes this and every other call do nothing.
 
     Raises ValueError on unusable options and RuntimeError if already enabled.

@@ -61,11 +61,12 @@ def test_it_does_not_begin_while_the_host_holds_copies(device: str) -> None:
     assert [float(tensor[0]) for tensor in kept] == [0, 1, 2, 3, 4, 5]
 
 
-def test_it_never_begins_unless_asked_for(device: str) -> None:
-    headwater.enable("64MiB", device=device)
-    make(device, 1.0)
-    headwater.end_step()
-    assert not headwater.stats().standing_by
+def test_it_begins_unless_told_not_to(device: str) -> None:
+    for standby in (None, "off"):
+        with headwater.budget("64MiB", device=device, standby=standby):
+            make(device, 1.0)
+            headwater.end_step()
+            assert headwater.stats().standing_by == (standby is None)
 
 
 def test_operators_and_tensors_are_counted_all_the_same(standing_by: str) -> None:

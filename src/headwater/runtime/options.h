@@ -29,7 +29,7 @@ struct Options {
   /// Smaller tensors stay where they are: moving them costs more than they free.
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;
-  StandbyPolicy standby = StandbyPolicy::kOff;
+  StandbyPolicy standby = StandbyPolicy::kOn;
 
   // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
   static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);
