@@ -5,6 +5,7 @@
 #include <ATen/core/IListRef_inl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/FunctionRef.h>
 
 #include <cstdint>
 #include <optional>
@@ -47,6 +48,23 @@ class OpKeyBuilder {
 
   std::uint64_t key_;
   bool has_tensors_ = false;
+};
+
+/// The key of one call, worked out when it is first asked for: that takes as long as some
+/// operators.
+class OpKeyOnce {
+ public:
+  explicit OpKeyOnce(c10::function_ref<OpKey()> work_out) : work_out_(work_out) {}
+  OpKey operator()() {
+    if (!key_) {
+      key_ = work_out_();
+    }
+    return *key_;
+  }
+
+ private:
+  const c10::function_ref<OpKey()> work_out_;
+  std::optional<OpKey> key_;
 };
 
 OpKey boxed_op_key(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);

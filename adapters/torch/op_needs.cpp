@@ -7,7 +7,7 @@
 
 namespace headwater::adapter {
 
-bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key) {
+bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, OpKeyOnce& key) {
   const bool list = traits_.path == OpPath::kList;
   const bool watched = session_.runtime().conductor().watching();
   if (list && watched) {
@@ -72,7 +72,7 @@ bool OpNeeds::make_room(StreamRef stream) {
   return budget.used() + room <= budget.limit();
 }
 
-Request OpNeeds::predict(Arguments arguments) {
+Request OpNeeds::predict(Arguments arguments, OpKeyOnce& key) {
   Request request{.op = traits_.name, .spare_bytes = session_.unseen_bytes()};
   if (!session_.must_predict(traits_) && surely_fit(arguments)) {
     return request;
@@ -82,13 +82,12 @@ Request OpNeeds::predict(Arguments arguments) {
     session_.look_for_unseen_bytes();
   }
   WorkingSets& sets = session_.working_sets();
-  const OpKey key = boxed_op_key(op_, arguments);
-  known_ = sets.find(key);
+  known_ = sets.find(key());
   if (!known_) {
     const std::size_t available = session_.runtime().budget().available();
     const std::size_t room = available - std::min(available, session_.unseen_bytes());
     predicted_ = sets.predict(op_, traits_, arguments, room);
-    key_ = key;
+    key_ = key();
   }
   const NewBytes& bytes = known_ ? *known_ : predicted_;
   request.new_bytes = bytes.outputs;

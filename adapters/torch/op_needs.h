@@ -4,8 +4,6 @@
 #include "op_traits.h"
 #include "working_sets.h"
 
-#include <c10/util/FunctionRef.h>
-
 #include <cstddef>
 #include <optional>
 
@@ -27,13 +25,13 @@ class OpNeeds final {
       : session_(session), op_(op), traits_(traits) {}
 
   /// Whether the new bytes fit beside everything that is on the device.
-  bool fit_as_is(c10::ArrayRef<TensorUse> tensors, c10::function_ref<OpKey()> key);
+  bool fit_as_is(c10::ArrayRef<TensorUse> tensors, OpKeyOnce& key);
   /// The same once its tensors are known, with the cache's mutex held.
   bool still_fit() const;
   /// Makes the room that was counted on. False when there is none after all.
   bool make_room(StreamRef stream);
   /// The room to make.
-  Request predict(Arguments arguments);
+  Request predict(Arguments arguments, OpKeyOnce& key);
   /// The operator runs from here, if its tensors are there.
   void begin();
   /// It has run. True when it was measured.

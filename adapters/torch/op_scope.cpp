@@ -4,12 +4,22 @@
 #include "out_of_memory.h"
 #include "session_state.h"
 
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/graph_task.h>
+
 #include <algorithm>
 
 namespace headwater::adapter {
 namespace {
 
 thread_local OpScope* current_scope = nullptr;
+
+Phase phase_now() {
+  if (torch::autograd::get_current_graph_task_id() >= 0) {
+    return Phase::kBackward;
+  }
+  return c10::GradMode::is_enabled() ? Phase::kForward : Phase::kUnknown;
+}
 
 }  // namespace
 
@@ -42,22 +52,24 @@ OpScope::NoScope::~NoScope() {
 
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
+  const auto boxed_key = [this] { return boxed_op_key(op_, arguments_); };
+  OpKeyOnce key(boxed_key);
   session_.release_finished_work();
   try {
-    session_.turns().take([this] { return try_acquire(Waiting::kAllowed); },
-                          [this] { static_cast<void>(try_acquire(Waiting::kOver)); });
+    session_.turns().take([&] { return try_acquire(Waiting::kAllowed, key); },
+                          [&] { static_cast<void>(try_acquire(Waiting::kOver, key)); });
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
   }
 }
 
-std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
+std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& key) {
   const StreamRef stream = session_.memory().current_stream();
-  const Request request = needs_.predict(arguments_);
+  const Request request = needs_.predict(arguments_, key);
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
-  note_begin([this] { return boxed_op_key(op_, arguments_); }, stream);
+  note_begin(key, stream);
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
   } catch (const OutOfMemory&) {
@@ -75,8 +87,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting) {
 }
 
 bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
-                               c10::function_ref<OpKey()> key,
+                               c10::function_ref<OpKey()> work_out_key,
                                c10::function_ref<torch::jit::Stack()> box) {
+  OpKeyOnce key(work_out_key);
   if (!needs_.fit_as_is(tensors, key)) {
     return false;
   }
@@ -195,10 +208,10 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
   return tensor;
 }
 
-void OpScope::note_begin(c10::function_ref<OpKey()> key, StreamRef stream) {
+void OpScope::note_begin(OpKeyOnce& key, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching()) {  // an attempt may have gone before
-    played_ = conductor.begin_op(key(), uses_, stream);
+    played_ = conductor.begin_op({.key = key(), .phase = phase_now()}, uses_, stream);
   }
 }
 

@@ -34,10 +34,10 @@ class OpScope {
 
   /// Fetches and pins the tensors among the arguments.
   void acquire(Arguments arguments);
-  /// The same when nothing has to move; false, with nothing pinned, when something has to. `key`
-  /// and `box` give the operator's key and its arguments, in case they are needed.
+  /// The same when nothing has to move; false, with nothing pinned, when something has to.
+  /// `work_out_key` and `box` give the operator's key and its arguments, in case they are needed.
   bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
-                        c10::function_ref<OpKey()> key,
+                        c10::function_ref<OpKey()> work_out_key,
                         c10::function_ref<torch::jit::Stack()> box);
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
@@ -71,7 +71,8 @@ class OpScope {
   };
 
   /// See Turns::Attempt.
-  std::optional<std::uint64_t> try_acquire(Waiting waiting) HEADWATER_EXCLUDES(cache_.mutex());
+  std::optional<std::uint64_t> try_acquire(Waiting waiting, OpKeyOnce& key)
+      HEADWATER_EXCLUDES(cache_.mutex());
   std::optional<std::uint64_t> try_admit(const Request& request,
                                          Waiting waiting,
                                          Reservation& charge) HEADWATER_EXCLUDES(cache_.mutex());
@@ -94,8 +95,7 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(c10::function_ref<OpKey()> key, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
+  void note_begin(OpKeyOnce& key, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());

@@ -72,6 +72,54 @@ INSTANTIATE_TEST_SUITE_P(Budgets,
                          testing::ValuesIn(cases()),
                          [](const testing::TestParamInfo<Case>& test) { return test.param.name; });
 
+struct ChangingCase {
+  std::string name;
+  SimNetwork network;
+  std::size_t percent = 0;  // of the plain peak
+  double most = 0;          // of the bound
+};
+
+class ChangingStepTest : public testing::TestWithParam<ChangingCase> {};
+
+TEST_P(ChangingStepTest, BackwardIsForeseenAndForwardLeavesEarly) {
+  const ChangingCase& param = GetParam();
+  const std::size_t peak = SimTraining::plain_peak(param.network);
+  const std::size_t budget = peak * param.percent / 100;
+  SimTraining training(param.network, budget);
+  training.change_every_step();
+  for (int i = 0; i < 3; ++i) {
+    training.step();
+  }
+  const Statistics before = training.statistics();
+  const auto step_ns = static_cast<double>(training.step());
+  const Statistics moved = training.statistics() - before;
+  const double bound_ns = SimTraining::bound_ns(param.network, peak, budget);
+  EXPECT_EQ(training.num_plans(), 0U);
+  EXPECT_GE(moved.num_fetches_ahead, moved.num_fetches / 2);
+  EXPECT_LE(step_ns, param.most * bound_ns);
+  EXPECT_LE(training.peak_bytes(), budget);
+}
+
+std::vector<ChangingCase> changing_cases() {
+  std::vector<ChangingCase> all;
+  for (const std::size_t percent : {90U, 70U, 50U, 30U}) {
+    const std::string share = "At" + std::to_string(percent);
+    // On demand alone they take up to 1.96, 1.86, 2.15 and 1.78 times the bound.
+    all.push_back({"Gpt" + share, support::sim_gpt(), percent, 1.56});
+    all.push_back({"ResNet" + share, support::sim_resnet(), percent, 1.37});
+    all.push_back({"Deep60us" + share, support::sim_deep(60'000), percent, 1.35});
+    all.push_back({"Deep100us" + share, support::sim_deep(100'000), percent, 1.27});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Budgets,
+                         ChangingStepTest,
+                         testing::ValuesIn(changing_cases()),
+                         [](const testing::TestParamInfo<ChangingCase>& test) {
+                           return test.param.name;
+                         });
+
 TEST(GapsTest, ADeviceInPiecesRefusesNoMoreOnceRoomIsKeptFree) {
   const SimNetwork network = support::sim_gpt();
   const std::size_t budget = SimTraining::plain_peak(network) / 2;

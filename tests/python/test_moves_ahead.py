@@ -10,6 +10,7 @@ from bits import as_bytes
 from new_process import in_a_new_process
 
 import headwater
+from examples.models import build
 
 SIDE = 256
 TENSOR_BYTES = SIDE * SIDE * 4
@@ -79,6 +80,36 @@ def test_bits_are_the_same_under_a_plan(
     step: Callable[[Chain, int], torch.Tensor], num_tensors: int
 ) -> None:
     assert train(step, num_tensors * TENSOR_BYTES) == train(step, None)
+
+
+class Trees:
+    """A TreeLSTM: another graph at every step."""
+
+    def __init__(self) -> None:
+        self.task = build("tree_lstm", "cpu", seed=0)
+        self.optimizer = torch.optim.AdamW(self.task.parameters(), lr=1e-3)
+
+    def train(self) -> list[str]:
+        losses = []
+        for step in range(6):
+            self.optimizer.zero_grad()
+            loss = self.task.loss(step)
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item().hex())
+        return losses
+
+
+def test_backward_is_foreseen_where_no_step_repeats() -> None:
+    expected = Trees().train()
+    with headwater.budget("8GiB", device="cpu"):
+        assert Trees().train() == expected
+        peak = headwater.stats().peak_bytes
+    with headwater.budget(peak * 4 // 10, device="cpu"):
+        assert Trees().train() == expected
+        stats = headwater.stats()
+    assert stats.num_fetches_ahead > stats.num_fetches // 3
+    assert stats.num_offloads_ahead > stats.num_offloads // 8
 
 
 def test_steps_that_only_read_are_planned_too() -> None:

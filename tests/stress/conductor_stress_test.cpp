@@ -168,7 +168,15 @@ class RandomTraining {
     if (!conductor.watching()) {
       return std::nullopt;
     }
-    return conductor.begin_op(key, uses, kDefaultStream);
+    return conductor.begin_op({.key = key, .phase = phase()}, uses, kDefaultStream);
+  }
+
+  /// Forward and backward take turns, not as the program would have them.
+  Phase phase() {
+    if (dice_.roll(9) == 0) {
+      in_backward_ = !in_backward_;
+    }
+    return in_backward_ ? Phase::kBackward : Phase::kForward;
   }
 
   /// As an adapter does: what a lower budget found in use leaves when the operator ends.
@@ -210,6 +218,7 @@ class RandomTraining {
   Dice dice_;
   const Program program_;
   std::vector<Slot> slots_;
+  bool in_backward_ = false;
   std::uint64_t now_ns_ = 0;
 };
 

@@ -118,8 +118,12 @@ SimTraining::SimTraining(SimNetwork network, std::size_t budget, std::size_t dev
 
 std::uint64_t SimTraining::step() {
   num_runs_ = 0;
+  ++num_steps_;
+  phase_ = Phase::kForward;
   forward();
+  phase_ = Phase::kBackward;
   backward();
+  phase_ = Phase::kOptimizer;
   update();
   const Event ended = rig_.device.record_timed(kDefaultStream);
   rig_.device.synchronize(ended);
@@ -209,11 +213,13 @@ void SimTraining::update() {
 Tensor* SimTraining::run(std::uint64_t duration_ns,
                          const std::vector<Use>& uses,
                          std::size_t makes) {
-  const OpKey key(++num_runs_);
+  constexpr std::uint64_t kMostRuns = 1'000'000;
+  const bool differs = changes_ && phase_ != Phase::kOptimizer;
+  const OpKey key(++num_runs_ + (differs ? num_steps_ * kMostRuns : 0));
   std::optional<Conductor::Op> op;
   if (conductor_.watching()) {
     const MutexLock lock(rig_.cache.mutex());
-    op = conductor_.begin_op(key, uses, kDefaultStream);
+    op = conductor_.begin_op({.key = key, .phase = phase_}, uses, kDefaultStream);
   }
   Reservation reserved = rig_.acquire(uses, {.new_bytes = makes, .spare_bytes = gaps_.bytes()});
   if (op) {

@@ -49,6 +49,9 @@ class SimTraining {
   /// operator makes is tried again then, after others have left, and an allowance is kept.
   SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes = kAmple);
 
+  /// From now on forward and backward have no operator of the step before, as in a network that
+  /// changes.
+  void change_every_step() { changes_ = true; }
   /// Nanoseconds on the device since the end of the step before.
   std::uint64_t step();
 
@@ -90,7 +93,10 @@ class SimTraining {
   Conductor conductor_;
   GapAllowance gaps_;
   std::vector<State> states_;
+  bool changes_ = false;
+  Phase phase_ = Phase::kUnknown;
   std::uint64_t num_runs_ = 0;  // in this step
+  std::uint64_t num_steps_ = 0;
   std::uint64_t now_ns_ = 0;
   Event ended_;
 };

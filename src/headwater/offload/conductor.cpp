@@ -1,6 +1,7 @@
 #include "headwater/offload/conductor.h"
 
 #include "headwater/offload/link_rates.h"
+#include "headwater/pilot/last_step.h"
 #include "headwater/plan/partition.h"
 
 #include <algorithm>
@@ -36,30 +37,56 @@ std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns)
 }  // namespace
 
 Conductor::Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure)
-    : cache_(cache), budget_(budget), measure_(std::move(measure)), sampler_(device) {}
+    : cache_(cache),
+      budget_(budget),
+      measure_(std::move(measure)),
+      sampler_(device),
+      unplanned_(cache, budget) {}
 
-Conductor::Op Conductor::begin_op(OpKey key, std::span<const Use> uses, StreamRef stream) {
+Conductor::Op Conductor::begin_op(const OpStart& start,
+                                  std::span<const Use> uses,
+                                  StreamRef stream) {
   cache_.mutex().assume_held();
   if (recorder_.current().num_ops() >= kMostOps) {
     stop_watching();
     recorder_.end_step();
   }
   const std::span<const Access> accesses = note(uses);
-  Op op{.ref = recorder_.begin_op({.key = key}, accesses),
-        .key = key,
+  Op op{.ref = recorder_.begin_op(start, accesses),
+        .key = start.key,
+        .phase = start.phase,
         .place = std::nullopt,
         .stream = stream,
         .began = {}};
   if (score_) {
-    op.place = score_->follower().begin_op(key, accesses);
-    if (op.place && !score_->plan().empty()) {
-      look_at_link();
-      start_write_backs(*op.place);
-      enter_stage(score_->stage_of(*op.place), stream);
-      start_fetches(*op.place, stream);
-    }
+    op.place = score_->follower().begin_op(start.key, accesses);
+  }
+  if (!has_plan()) {
+    unplanned_.begin_op(start.phase, accesses);
+    move_unplanned(stream);
+  } else if (op.place) {
+    follow_plan(*op.place, stream);
   }
   return op;
+}
+
+void Conductor::follow_plan(Position place, StreamRef stream) {
+  look_at_link();
+  start_write_backs(place);
+  enter_stage(score_->stage_of(place), stream);
+  start_fetches(place, stream);
+}
+
+void Conductor::move_unplanned(StreamRef stream) {
+  look_at_link();
+  if (!link_is_free_) {
+    return;
+  }
+  if (score_) {
+    unplanned_.move(LastStep(score_->follower()), tensors_, reserve_, stream);
+  } else {
+    unplanned_.move(NoPrediction(), tensors_, reserve_, stream);
+  }
 }
 
 void Conductor::start_clock(Op& op) {
@@ -78,6 +105,9 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
   if (score_ && op.ref.step == recorder_.current().step) {  // else its place is in another score
     score_->follower().end_op(op.place, accesses_);
   }
+  if (!has_plan()) {
+    unplanned_.end_op(op.phase, accesses_, workspace_bytes);
+  }
 }
 
 void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
@@ -95,6 +125,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   leave_last_stage(stream);
   to_fetch_.clear();
   to_write_back_.clear();
+  unplanned_.end_step();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
   reserve_ = reserve;

@@ -5,6 +5,7 @@
 #include "headwater/offload/score.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/offload/tensor_watcher.h"
+#include "headwater/offload/unplanned_moves.h"
 #include "headwater/plan/costs.h"
 #include "headwater/trace/op_times.h"
 #include "headwater/trace/trace_recorder.h"
@@ -22,7 +23,8 @@
 namespace headwater {
 
 /// Watches steps and, when they repeat, moves tensors ahead of need: what a stage uses arrives
-/// while the one before it runs, and what leaves has been copied by then.
+/// while the one before it runs, and what leaves has been copied by then. In steps that do not
+/// repeat, backward's order alone is known (UnplannedMoves).
 ///
 /// Idle until the first tensor has had to move, and again when a plan finds that all of it fits. A
 /// wrong guess costs time only: whatever is absent is fetched when an operator asks for it.
@@ -33,6 +35,7 @@ class Conductor final : public TensorWatcher {
   struct Op {
     OpRef ref;
     OpKey key;
+    Phase phase = Phase::kUnknown;
     std::optional<Position> place;  // in the step before
     StreamRef stream = kDefaultStream;
     Event began;  // empty unless it is timed
@@ -54,7 +57,7 @@ class Conductor final : public TensorWatcher {
   /// too long.
   [[nodiscard]] Holdback hold_back() { return Holdback(num_holdbacks_); }
 
-  [[nodiscard]] Op begin_op(OpKey key, std::span<const Use> uses, StreamRef stream);
+  [[nodiscard]] Op begin_op(const OpStart& start, std::span<const Use> uses, StreamRef stream);
   /// Everything the operator has to wait for is in its stream's queue.
   void start_clock(Op& op);
   void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
@@ -79,6 +82,11 @@ class Conductor final : public TensorWatcher {
   static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
+  bool has_plan() const { return score_ && !score_->plan().empty(); }
+  /// Begins the moves that the plan has for the operator at hand.
+  void follow_plan(Position place, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  /// Begins moves by what is known without a plan.
+  void move_unplanned(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Finds out whether the operator at hand may begin moves.
   void look_at_link() HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
@@ -107,6 +115,7 @@ class Conductor final : public TensorWatcher {
   OpSampler sampler_;
   OpTimes op_times_;
   std::unique_ptr<Score> score_;
+  UnplannedMoves unplanned_;
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way
   std::unordered_map<TensorId, Tensor*> tensors_;

@@ -20,6 +20,9 @@ bool has_copy(const Tensor& tensor) {
   return tensor.residency == Residency::kBoth || tensor.residency == Residency::kWritingBack;
 }
 
+/// Many small tensors make little room: those below this part of it go when nothing larger does.
+constexpr std::size_t kSmallParts = 256;
+
 bool is_any(const Tensor& /*tensor*/) {
   return true;
 }
@@ -165,6 +168,19 @@ bool TensorCache::try_start_write_back(Tensor& tensor) {
   // Whoever has it pinned may still write what would be missing from the copy.
   return tensor.num_pins == 0 && tensor.residency == Residency::kDevice &&
          mover_.try_start_write_back(tensor);
+}
+
+void TensorCache::write_back_oldest(std::size_t bytes) {
+  std::size_t ready = 0;
+  for (auto it = registry_.resident().begin(); ready < bytes && it != registry_.resident().end();) {
+    Tensor& tensor = *it++;
+    if (tensor.num_pins == 0 && tensor.bytes >= bytes / kSmallParts) {
+      if (!has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
+        return;  // the host has no room
+      }
+      ready += tensor.bytes;
+    }
+  }
 }
 
 void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {
@@ -360,8 +376,6 @@ bool TensorCache::let_leave(std::size_t bytes, StreamRef stream) {
 
 bool TensorCache::make_room(std::size_t bytes, StreamRef stream) {
   if (!let_leave(bytes, stream)) {
-    // Many small tensors make little room: they go when nothing larger does.
-    constexpr std::size_t kSmallParts = 256;
     const std::size_t missing = beyond(budget_.used() + bytes, budget_.limit());
     offload_oldest(bytes, missing / kSmallParts, stream);
     offload_oldest(bytes, 0, stream);

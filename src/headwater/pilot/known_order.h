@@ -17,7 +17,7 @@ struct OrderCounts {
   bool operator==(const OrderCounts&) const = default;
 };
 
-/// Expects an order given from outside, such as a walk of the backward graph. Tensors come in
+/// Expects an order given from outside, such as that of backward. Tensors come in
 /// groups that are used together; the order within a group does not matter.
 class KnownOrder final : public Predictor {
  public:

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "headwater/memory/statistics.h"
-#include "headwater/offload/stall.h"
+#include "headwater/offload/stall_book.h"
 
 #include <cstddef>
 #include <cstdint>
