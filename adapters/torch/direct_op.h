@@ -93,7 +93,13 @@ struct Direct<Op, Result(Args...)> {
       if (session != nullptr && session->standby().on()) {
         if (admitted(*session, kOp, args...)) {
           session->count_op();
-          return let_through(session->standby(), keys, args...);
+          try {
+            return let_through(session->standby(), keys, args...);
+          } catch (const c10::OutOfMemoryError&) {
+            if (!session->ops().traits(kOp).repeatable) {
+              throw;
+            }
+          }
         }
       } else if (session != nullptr) {
         static const DirectNumber kNumber = DirectNumber::next();

@@ -21,15 +21,6 @@
 namespace headwater::adapter {
 namespace {
 
-void redispatch_below(const c10::OperatorHandle& op,
-                      c10::DispatchKeySet keys,
-                      torch::jit::Stack& stack) {
-  // Operators call operators: with the key excluded the inner ones are the kernel's own affair,
-  // also on threads that inherit this state.
-  const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
-  op.redispatchBoxed(keys, &stack);
-}
-
 /// Where the device has no room although the budget has, others leave and it runs again, if it may.
 void redispatch_with_further_tries(OpScope& scope,
                                    const c10::OperatorHandle& op,
@@ -51,6 +42,23 @@ void redispatch_with_further_tries(OpScope& scope,
   }
 }
 
+/// False, with its arguments on the stack again, when the device has no room for it.
+bool try_redispatch(const c10::OperatorHandle& op,
+                    const OpTraits& traits,
+                    c10::DispatchKeySet keys,
+                    torch::jit::Stack& stack) {
+  const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
+  const std::size_t below = stack.size() - arguments.size();
+  try {
+    redispatch_below(op, keys, stack);
+  } catch (const c10::OutOfMemoryError&) {
+    stack.resize(below);
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
+    return false;
+  }
+  return true;
+}
+
 /// Runs an operator as without us while everything fits twice over; false when it has to be
 /// managed. See Note [Standing by].
 bool try_let_through(SessionState& session,
@@ -63,7 +71,11 @@ bool try_let_through(SessionState& session,
     return false;
   }
   session.count_op();
-  redispatch_below(op, keys, stack);
+  if (!traits.repeatable) {
+    redispatch_below(op, keys, stack);
+  } else if (!try_redispatch(op, traits, keys, stack)) {
+    return false;
+  }
   const Arguments results = torch::jit::last(stack, traits.num_returns);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (op.schema().returns()[i].alias_info() == nullptr) {  // else it is an argument's
@@ -77,31 +89,6 @@ bool try_let_through(SessionState& session,
 
 bool is_managed(OpPath path) {
   return path == OpPath::kManage || path == OpPath::kList || path == OpPath::kCollective;
-}
-
-void run_collective(SessionState& session,
-                    const c10::OperatorHandle& op,
-                    const OpTraits& traits,
-                    c10::DispatchKeySet keys,
-                    torch::jit::Stack& stack) {
-  StorageBook::expect_collectives();
-  OpScope scope(session, op, traits);
-  scope.acquire(torch::jit::last(stack, traits.num_arguments));
-  redispatch_below(op, keys, stack);
-  const Arguments results = torch::jit::last(stack, traits.num_returns);
-  std::vector<Use> pins = scope.pass_on_pins(results);
-  if (traits.name != "_c10d_functional::wait_tensor") {
-    session.pending_work().add(results, std::move(pins));
-    return;
-  }
-  std::vector<Use> waited;
-  for (const Use& use : pins) {
-    const std::vector<Use> more = session.pending_work().take_waited(*use.tensor);
-    waited.insert(waited.end(), more.begin(), more.end());
-  }
-  const CacheLock lock(session.cache());
-  session.cache().release(pins);
-  session.cache().release(waited);
 }
 
 /// Hands over to a subclass or a dispatch mode, as the Python key below ours would (torch 2.11 and
@@ -181,6 +168,15 @@ void register_fallback() {
 }
 
 }  // namespace
+
+void redispatch_below(const c10::OperatorHandle& op,
+                      c10::DispatchKeySet keys,
+                      torch::jit::Stack& stack) {
+  // Operators call operators: with the key excluded the inner ones are the kernel's own affair,
+  // also on threads that inherit this state.
+  const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
+  op.redispatchBoxed(keys, &stack);
+}
 
 void intercept(const c10::OperatorHandle& op,
                c10::DispatchKeySet all_keys,

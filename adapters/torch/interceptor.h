@@ -29,6 +29,18 @@ void intercept(const c10::OperatorHandle& op,
                c10::DispatchKeySet all_keys,
                torch::jit::Stack* stack);
 
+/// Runs one operator as it would run without us.
+void redispatch_below(const c10::OperatorHandle& op,
+                      c10::DispatchKeySet keys,
+                      torch::jit::Stack& stack);
+
+/// Runs a collective: its tensors stay where they are until it is done.
+void run_collective(SessionState& session,
+                    const c10::OperatorHandle& op,
+                    const OpTraits& traits,
+                    c10::DispatchKeySet keys,
+                    torch::jit::Stack& stack);
+
 /// Runs one operator with its tensors on the device.
 void run_managed(SessionState& session,
                  const c10::OperatorHandle& op,

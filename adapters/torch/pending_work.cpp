@@ -1,5 +1,10 @@
 #include "pending_work.h"
 
+#include "cache_lock.h"
+#include "interceptor.h"
+#include "op_scope.h"
+#include "session_state.h"
+
 #include <ATen/core/ivalue_inl.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/custom_class.h>
@@ -58,6 +63,31 @@ std::vector<Use> PendingWork::take_if(Predicate done) {
   items_.erase(rest, items_.end());
   num_pending_.store(items_.size(), std::memory_order_relaxed);
   return taken;
+}
+
+void run_collective(SessionState& session,
+                    const c10::OperatorHandle& op,
+                    const OpTraits& traits,
+                    c10::DispatchKeySet keys,
+                    torch::jit::Stack& stack) {
+  StorageBook::expect_collectives();
+  OpScope scope(session, op, traits);
+  scope.acquire(torch::jit::last(stack, traits.num_arguments));
+  redispatch_below(op, keys, stack);
+  const Arguments results = torch::jit::last(stack, traits.num_returns);
+  std::vector<Use> pins = scope.pass_on_pins(results);
+  if (traits.name != "_c10d_functional::wait_tensor") {
+    session.pending_work().add(results, std::move(pins));
+    return;
+  }
+  std::vector<Use> waited;
+  for (const Use& use : pins) {
+    const std::vector<Use> more = session.pending_work().take_waited(*use.tensor);
+    waited.insert(waited.end(), more.begin(), more.end());
+  }
+  const CacheLock lock(session.cache());
+  session.cache().release(pins);
+  session.cache().release(waited);
 }
 
 }  // namespace headwater::adapter

@@ -73,6 +73,13 @@ Tensor* SessionState::managed(c10::StorageImpl& storage, Adoption adoption) {
 }
 
 std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
+  bool ours = false;
+  for_each_storage(tensor, [&](const c10::StorageImpl& storage, Adoption) {
+    ours = ours || storage.device() == device();
+  });
+  if (!ours) {
+    return {};
+  }
   const NoStandby managed_meanwhile(*this);  // adopting what another thread uses is not safe then
   std::vector<Pin> pins;
   const CacheLock lock(cache());
@@ -86,6 +93,9 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
 }
 
 std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
+  if (storage.device() != device()) {
+    return {};
+  }
   const NoStandby managed_meanwhile(*this);
   std::vector<Pin> pins;
   const CacheLock lock(cache());
@@ -104,6 +114,9 @@ void SessionState::hold_until_step_ends(c10::StorageImpl& storage) {
 }
 
 void SessionState::hold_for_life(c10::StorageImpl& storage) {
+  if (storage.device() != device()) {
+    return;
+  }
   const NoStandby managed_meanwhile(*this);
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {

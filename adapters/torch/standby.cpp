@@ -22,8 +22,10 @@ bool Standby::admits(std::size_t bytes) {
   if (fits(spent)) {
     return true;
   }
+  const MutexLock one_at_a_time(looking_);
+  const std::size_t counted = spent_.load(std::memory_order_relaxed);
   session_.look_for_unseen_bytes();
-  spent_.fetch_sub(spent - bytes, std::memory_order_relaxed);  // others may have begun since
+  spent_.fetch_sub(counted - bytes, std::memory_order_relaxed);  // others may have begun since
   return fits(bytes);
 }
 
@@ -114,6 +116,7 @@ std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::alive() {
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages;
   const MutexLock lock(mutex_);
   prune();
+  drop_duplicates();
   for (const Weak& storage : noted_) {
     if (c10::intrusive_ptr<c10::StorageImpl> found =
             StorageBook::try_refer_to(*storage._unsafe_get_target())) {
@@ -127,23 +130,33 @@ void Standby::prune() {
   constexpr std::size_t kSuspicious = 1 << 16;  // nobody keeps as many tensors alive
   std::erase_if(noted_, [](const Weak& storage) { return storage.expired(); });
   if (noted_.size() > kSuspicious) {
-    // Some operators return what they were given without saying so, each time anew.
-    const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
-    std::sort(noted_.begin(), noted_.end(), [&](const Weak& a, const Weak& b) {
-      return std::less<>()(address(a), address(b));
-    });
-    const auto same = [&](const Weak& a, const Weak& b) { return address(a) == address(b); };
-    noted_.erase(std::unique(noted_.begin(), noted_.end(), same), noted_.end());
+    drop_duplicates();
   }
   prune_at_ = std::max(kLeastToPrune, 2 * noted_.size());
 }
 
+void Standby::drop_duplicates() {
+  // Some operators return what they were given without saying so, each time anew.
+  const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
+  std::sort(noted_.begin(), noted_.end(), [&](const Weak& a, const Weak& b) {
+    return std::less<>()(address(a), address(b));
+  });
+  const auto same = [&](const Weak& a, const Weak& b) { return address(a) == address(b); };
+  noted_.erase(std::unique(noted_.begin(), noted_.end(), same), noted_.end());
+}
+
 std::size_t Standby::peak() const {
   const std::optional<AllocatorCount> count = session_.working_sets().count();
-  return count && on() && count->peak > peak_before_.load() ? count->peak : 0;
+  const bool now = count && on() && count->peak > peak_before_.load();
+  return std::max(peak_kept_.load(), now ? count->peak : 0);
 }
 
 void Standby::reset_peak() {
+  peak_kept_.store(0);
+  begin_peak();
+}
+
+void Standby::begin_peak() {
   if (const std::optional<AllocatorCount> count = session_.working_sets().count()) {
     peak_before_.store(count->peak);
   }
@@ -156,25 +169,26 @@ void Standby::try_begin() {
   const StandStill still(kNoPatience);  // there is a next step
   if (still.reached() && still.session() == &session_ && may_begin()) {
     spent_.store(0);
-    reset_peak();
+    begin_peak();
     on_.store(true);
   }
 }
 
 bool Standby::may_begin() {
-  if (num_blocks_.load() != 0 || policy_ == StandbyPolicy::kOff) {
+  if (num_blocks_.load() != 0 || policy_ == StandbyPolicy::kOff ||
+      session_.runtime().conductor().watching()) {
     return false;
   }
   const Report report = session_.runtime().report();
   session_.look_for_unseen_bytes();
   // A tensor with a copy on the host has to be told of every write.
-  return report.host_bytes == 0 && !session_.runtime().conductor().watching() &&
-         session_.pending_work().empty() &&
+  return report.host_bytes == 0 && session_.pending_work().empty() &&
          report.peak_bytes + session_.unseen_bytes() <= report.budget_bytes / 2;
 }
 
 std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::end() {
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages = alive();
+  peak_kept_.store(peak());
   const MutexLock lock(mutex_);
   on_.store(false);
   noted_.clear();

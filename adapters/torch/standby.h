@@ -76,6 +76,8 @@ class Standby final {
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive() HEADWATER_EXCLUDES(mutex_);
   bool fits(std::size_t bytes) const;
   void prune() HEADWATER_REQUIRES(mutex_);
+  void drop_duplicates() HEADWATER_REQUIRES(mutex_);
+  void begin_peak();
 
   SessionState& session_;
   const StandbyPolicy policy_;
@@ -84,6 +86,8 @@ class Standby final {
   std::atomic<int> num_refusals_{0};
   std::atomic<std::size_t> spent_{0};        // since the allocator was asked
   std::atomic<std::size_t> peak_before_{0};  // of the allocator, when this began
+  std::atomic<std::size_t> peak_kept_{0};    // of the times before
+  Mutex looking_;                            // held by whoever asks the allocator
   Mutex mutex_;
   std::vector<Weak> noted_ HEADWATER_GUARDED_BY(mutex_);
   std::unordered_map<OpKey, std::size_t> result_bytes_ HEADWATER_GUARDED_BY(mutex_);

@@ -153,6 +153,9 @@ void after_fork_in_child() {
     TensorCache& cache = guard->session->cache();
     cache.mutex().assume_held();
     cache.forget_streams();
+    if (!guard->session->device().is_cpu()) {
+      guard->still.switch_to(nullptr);  // a child cannot use its parent's GPU
+    }
   }
   after_fork();
 }

@@ -15,11 +15,11 @@ using support::CacheRig;
 
 constexpr std::size_t kBytes = 1_KiB;
 
-/// Room for eight tensors of one size; a forward over sixteen of them has left the first away.
+/// Room for eight tensors of one size; a forward that made twenty-four has left sixteen away.
 class UnplannedMovesTest : public testing::Test {
  protected:
   UnplannedMovesTest() {
-    for (unsigned i = 0; i < 16; ++i) {
+    for (unsigned i = 0; i < 24; ++i) {
       begin(Phase::kForward, {});
       rig_.reserve({.new_bytes = kBytes}).release();
       Tensor& made = rig_.make(kBytes, i);
@@ -43,18 +43,25 @@ class UnplannedMovesTest : public testing::Test {
     moves_.end_op(phase, {&access, 1}, 0);
   }
 
+  /// Another forward, over a tensor that is there.
+  void forward_over(std::size_t number) {
+    for (std::size_t i = 0; i <= KnownOrder::kWindow; ++i) {
+      begin(Phase::kForward, {made_[number]});
+    }
+  }
+
   /// Backward comes to a tensor and frees it.
   void use_up(std::size_t number) {
     begin(Phase::kBackward, {made_[number]});
     tensors_.erase(made_[number]->id);
     rig_.forget(*made_[number]);
-    move();
+    move(Phase::kBackward);
   }
 
-  void move() {
+  void move(Phase phase) {
     const MutexLock lock(rig_.cache.mutex());
     for (int i = 0; i < 4; ++i) {  // it looks ahead every few operators
-      moves_.move(NoPrediction(), tensors_, 0, kDefaultStream);
+      moves_.move(phase, {NoPrediction(), tensors_, 0}, kDefaultStream);
     }
   }
 
@@ -67,45 +74,63 @@ class UnplannedMovesTest : public testing::Test {
 };
 
 TEST_F(UnplannedMovesTest, BackwardFetchesInTheReverseOrderOfForward) {
-  ASSERT_TRUE(away(7) && !away(8));
-  use_up(15);
-  EXPECT_TRUE(away(7)) << "the room of one tensor is for what operators make";
-  use_up(14);
-  EXPECT_FALSE(away(7));
-  EXPECT_TRUE(away(6));
-  use_up(13);
-  EXPECT_FALSE(away(6));
+  ASSERT_TRUE(away(15) && !away(16));
+  use_up(23);
+  EXPECT_TRUE(away(15)) << "the room of one tensor is for what operators make";
+  use_up(22);
+  EXPECT_FALSE(away(15));
+  EXPECT_TRUE(away(14));
+  use_up(21);
+  EXPECT_FALSE(away(14));
   EXPECT_EQ(rig_.statistics().num_fetches_ahead, 2U);
 }
 
 TEST_F(UnplannedMovesTest, NothingIsFetchedWhileForwardRuns) {
-  rig_.forget(*made_[15]);
-  rig_.forget(*made_[14]);
-  rig_.forget(*made_[13]);
-  begin(Phase::kForward, {made_[8]});
-  move();
+  use_up(23);
+  begin(Phase::kForward, {made_[16]});
+  rig_.forget(*made_[22]);
+  rig_.forget(*made_[21]);
+  move(Phase::kForward);
   EXPECT_EQ(rig_.statistics().num_fetches, 0U);
 }
 
 TEST_F(UnplannedMovesTest, TheNextForwardCopiesEarlyWhatHasToLeave) {
-  use_up(15);  // eight were away then
-  begin(Phase::kForward, {made_[14]});
-  use_up(13);  // and in the backward before this one too
+  use_up(23);  // sixteen were away then
+  forward_over(16);
+  use_up(22);  // and in the backward after it
   rig_.forget(*made_[0]);
   rig_.forget(*made_[1]);
-  begin(Phase::kForward, {made_[14]});
-  move();
-  EXPECT_EQ(made_[8]->residency, Residency::kWritingBack);
+  begin(Phase::kForward, {made_[17]});
+  move(Phase::kForward);
+  EXPECT_EQ(made_[16]->residency, Residency::kWritingBack);
   EXPECT_EQ(rig_.statistics().num_offloads_ahead, 2U);
 }
 
-TEST_F(UnplannedMovesTest, AForwardAfterBackwardForgetsTheOldOrder) {
-  use_up(15);
-  begin(Phase::kForward, {made_[14]});
-  use_up(13);
-  use_up(12);
-  use_up(11);
+TEST_F(UnplannedMovesTest, NothingIsCopiedEarlyOutsideOfForward) {
+  use_up(23);
+  forward_over(16);
+  use_up(22);
+  rig_.forget(*made_[0]);
+  moves_.end_step();
+  begin(Phase::kUnknown, {made_[17]});
+  move(Phase::kUnknown);
+  EXPECT_EQ(rig_.statistics().num_offloads_ahead, 0U);
+}
+
+TEST_F(UnplannedMovesTest, AnotherForwardHasAnotherOrder) {
+  use_up(23);
+  forward_over(16);
+  use_up(22);
+  use_up(21);
+  use_up(20);
   EXPECT_EQ(rig_.statistics().num_fetches, 0U);
+}
+
+TEST_F(UnplannedMovesTest, AFewOperatorsBesideBackwardDoNotDisturbItsOrder) {
+  use_up(23);
+  begin(Phase::kForward, {made_[16]});
+  use_up(22);
+  EXPECT_FALSE(away(15));
 }
 
 }  // namespace

@@ -52,6 +52,24 @@ def test_where_the_device_has_less_room_than_the_budget_some_leave_for_an_operat
 
 
 @OPERATORS
+def test_others_leave_also_where_everything_seemed_to_fit_twice_over(
+    full_device: Callable[[int], None], operator: Operator
+) -> None:
+    plain = operator(*halves(1)).tolist()
+    headwater.enable("64MiB", device="cpu")
+    tensors = halves(9)
+    headwater.end_step()
+    assert headwater.stats().standing_by
+    full_device(MIB // 2)
+    result = operator(tensors[0])
+    assert not headwater.stats().standing_by
+    assert headwater.stats().num_evacuations > 0
+    full_device(16 * MIB)
+    assert result.tolist() == plain
+    assert all(tensor[0] == 0.5 for tensor in tensors)
+
+
+@OPERATORS
 def test_all_leave_where_some_were_not_enough(
     full_device: Callable[[int], None], operator: Operator
 ) -> None:

@@ -34,7 +34,7 @@ struct SessionOptions {
   std::size_t disk_budget = Options::kUnlimited;
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
-  StandbyPolicy standby = StandbyPolicy::kOff;
+  StandbyPolicy standby = StandbyPolicy::kOn;
 };
 
 /// Report of the runtime plus what only the adapter sees.

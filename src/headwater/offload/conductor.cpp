@@ -63,7 +63,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
   }
   if (!has_plan()) {
     unplanned_.begin_op(start.phase, accesses);
-    move_unplanned(stream);
+    move_unplanned(start.phase, stream);
   } else if (op.place) {
     follow_plan(*op.place, stream);
   }
@@ -77,15 +77,15 @@ void Conductor::follow_plan(Position place, StreamRef stream) {
   start_fetches(place, stream);
 }
 
-void Conductor::move_unplanned(StreamRef stream) {
+void Conductor::move_unplanned(Phase phase, StreamRef stream) {
   look_at_link();
   if (!link_is_free_) {
     return;
   }
   if (score_) {
-    unplanned_.move(LastStep(score_->follower()), tensors_, reserve_, stream);
+    unplanned_.move(phase, {LastStep(score_->follower()), tensors_, reserve_}, stream);
   } else {
-    unplanned_.move(NoPrediction(), tensors_, reserve_, stream);
+    unplanned_.move(phase, {NoPrediction(), tensors_, reserve_}, stream);
   }
 }
 
@@ -118,6 +118,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   if (!watching()) {
     if (moved && budget_.limit() > 0) {  // with no room at all there is nothing to plan
+      unplanned_.reset();
       watching_.store(true, std::memory_order_relaxed);
     }
     return;
@@ -171,7 +172,8 @@ void Conductor::take_in_times() {
 
 void Conductor::on_forget(const Tensor& tensor) noexcept {
   cache_.mutex().assume_held();
-  if (watching() && tensors_.erase(tensor.id) > 0) {
+  // Also when not watching: operators under way when that ended have left their tensors here.
+  if (!tensors_.empty() && tensors_.erase(tensor.id) > 0 && watching()) {
     recorder_.release(tensor.id, tensor.bytes);
   }
 }
@@ -182,6 +184,7 @@ void Conductor::stop_watching() {
   to_fetch_.clear();
   to_write_back_.clear();
   tensors_.clear();
+  unplanned_.reset();
 }
 
 Costs Conductor::costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream) {

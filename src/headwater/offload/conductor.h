@@ -86,7 +86,7 @@ class Conductor final : public TensorWatcher {
   /// Begins the moves that the plan has for the operator at hand.
   void follow_plan(Position place, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins moves by what is known without a plan.
-  void move_unplanned(StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void move_unplanned(Phase phase, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Finds out whether the operator at hand may begin moves.
   void look_at_link() HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());

@@ -170,17 +170,22 @@ bool TensorCache::try_start_write_back(Tensor& tensor) {
          mover_.try_start_write_back(tensor);
 }
 
-void TensorCache::write_back_oldest(std::size_t bytes) {
+bool TensorCache::write_back_oldest(std::size_t bytes) {
+  constexpr std::size_t kMostSmallBytes = std::size_t{64} << 10;
+  constexpr int kMostLooks = 256;  // this is on the way of an operator
+  const std::size_t least = std::min(bytes / kSmallParts, kMostSmallBytes);
   std::size_t ready = 0;
-  for (auto it = registry_.resident().begin(); ready < bytes && it != registry_.resident().end();) {
+  auto it = registry_.resident().begin();
+  for (int i = 0; i < kMostLooks && ready < bytes && it != registry_.resident().end(); ++i) {
     Tensor& tensor = *it++;
-    if (tensor.num_pins == 0 && tensor.bytes >= bytes / kSmallParts) {
+    if (tensor.num_pins == 0 && tensor.bytes >= least) {
       if (!has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
-        return;  // the host has no room
+        return false;
       }
       ready += tensor.bytes;
     }
   }
+  return true;
 }
 
 void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {

@@ -92,8 +92,9 @@ class TensorCache final : public PinKeeper {
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
   /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
-  /// Begins to copy down the tensors that would be offloaded first, so many bytes of them.
-  void write_back_oldest(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
+  /// Begins to copy down tensors used longest ago, up to so many bytes of them, but for small ones.
+  /// False when the host has no room.
+  bool write_back_oldest(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
   /// Offloads one tensor once somebody needs the room: before any other, and of several the one
   /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that
   /// back.

@@ -1,7 +1,6 @@
 #include "headwater/offload/unplanned_moves.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace headwater {
@@ -24,18 +23,20 @@ void UnplannedMoves::begin_op(Phase phase, std::span<const Access> uses) {
 }
 
 void UnplannedMoves::begin_forward_op(std::span<const Access> uses) {
-  if (std::exchange(in_backward_, false)) {
-    backward_.clear();  // what is left of it was not for that backward
-  }
+  in_backward_ = false;
   append(forward_.emplace_back(), uses);
 }
 
 void UnplannedMoves::begin_backward_op(std::span<const Access> uses) {
   if (!std::exchange(in_backward_, true)) {
-    away_before_ = std::exchange(away_bytes_, bytes_away());
-    std::reverse(forward_.begin(), forward_.end());
-    backward_.set(std::exchange(forward_, {}));
-    num_ops_since_ = kOpsBetweenMoves;
+    // A few operators of another thread, or of a penalty on gradients, are no other forward.
+    if (forward_.size() > KnownOrder::kWindow) {
+      away_before_ = std::exchange(away_bytes_, bytes_away());
+      std::reverse(forward_.begin(), forward_.end());
+      backward_.set(std::exchange(forward_, {}));
+      num_ops_since_ = kOpsBetweenMoves;
+    }
+    forward_.clear();
   }
   for (const Access& use : uses) {
     backward_.note_use(use.tensor);
@@ -55,25 +56,32 @@ void UnplannedMoves::end_op(Phase phase,
   }
 }
 
-void UnplannedMoves::move(const Predictor& after,
-                          const Tensors& tensors,
-                          std::size_t reserve,
-                          StreamRef stream) {
+void UnplannedMoves::move(Phase phase, const Knowledge& knowledge, StreamRef stream) {
   if (++num_ops_since_ < kOpsBetweenMoves) {
     return;
   }
   num_ops_since_ = 0;
   // Fetches leave room for what the next operators make: else those would send away what is needed
   // later.
-  const std::size_t room = reserve + headroom();
+  const std::size_t room = knowledge.reserve + headroom();
   if (cache_.has_room(room)) {
-    fetch(after, tensors, room, stream);
+    fetch(knowledge, room, stream);
   }
-  if (!in_backward_) {
-    // Steps differ: what was copied and stays after all was copied for nothing.
-    const std::size_t expected = std::min(away_bytes_, away_before_);
-    cache_.write_back_oldest(expected - std::min(expected, bytes_away()));
+  if (phase == Phase::kForward) {
+    write_back();
   }
+}
+
+void UnplannedMoves::write_back() {
+  const std::size_t used = budget_.used();
+  if (host_is_full_ || used < budget_.limit() / 4) {
+    return;
+  }
+  // Steps differ: what was copied and stays after all was copied for nothing. So is what was made
+  // just now and does not live long.
+  const std::size_t expected = std::min(away_bytes_, away_before_);
+  const std::size_t missing = expected - std::min(expected, bytes_away());
+  host_is_full_ = !cache_.write_back_oldest(std::min(missing, used / 2));
 }
 
 std::size_t UnplannedMoves::headroom() const {
@@ -85,18 +93,19 @@ std::size_t UnplannedMoves::bytes_away() const {
   return all - std::min(all, budget_.used());
 }
 
-void UnplannedMoves::fetch(const Predictor& after,
-                           const Tensors& tensors,
-                           std::size_t headroom,
-                           StreamRef stream) {
+void UnplannedMoves::fetch(const Knowledge& knowledge, std::size_t room, StreamRef stream) {
   coming_.clear();
-  Combined({&backward_, &after}).predict({.bytes = budget_.limit()}, coming_);
+  const Lookahead lookahead{.bytes = budget_.limit()};
+  if (in_backward_) {
+    backward_.predict(lookahead, coming_);
+  }
+  knowledge.after.predict(lookahead, coming_);
   for (const Coming& next : coming_) {
-    const auto found = tensors.find(next.tensor);
-    if (found == tensors.end() || found->second->residency != Residency::kHost) {
+    const auto found = knowledge.tensors.find(next.tensor);
+    if (found == knowledge.tensors.end() || found->second->residency != Residency::kHost) {
       continue;
     }
-    if (!cache_.try_start_fetch(*found->second, headroom, stream)) {
+    if (!cache_.try_start_fetch(*found->second, room, stream)) {
       return;  // those after it are for later
     }
   }
@@ -106,6 +115,13 @@ void UnplannedMoves::end_step() {
   forward_.clear();
   backward_.clear();
   in_backward_ = false;
+  host_is_full_ = false;
+}
+
+void UnplannedMoves::reset() {
+  end_step();
+  away_bytes_ = 0;
+  away_before_ = 0;
 }
 
 }  // namespace headwater

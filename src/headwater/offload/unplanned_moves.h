@@ -16,22 +16,30 @@ namespace headwater {
 /// Moves ahead of need in a step without a plan: one that differs from the last.
 ///
 /// Backward uses what forward has used, in reverse; that order is known once forward has run. What
-/// is away is fetched in it, into room that is free. And where room is short, what was used longest
-/// ago is copied out beforehand, so that giving it up is free.
+/// is away is fetched in it, into room that is free. And while forward fills the device, what was
+/// used longest ago is copied out beforehand, so that giving it up is free.
 /// Called with the cache's mutex held.
 class UnplannedMoves final {
  public:
   using Tensors = std::unordered_map<TensorId, Tensor*>;
 
+  /// What is known beside backward's order.
+  struct Knowledge {
+    const Predictor& after;  // what is used once that order is over
+    const Tensors& tensors;  // all that may be moved
+    std::size_t reserve;     // bytes of the budget that are for others
+  };
+
   UnplannedMoves(TensorCache& cache, const Budget& budget) : cache_(cache), budget_(budget) {}
 
   void begin_op(Phase phase, std::span<const Access> uses) HEADWATER_REQUIRES(cache_.mutex());
   void end_op(Phase phase, std::span<const Access> made, std::size_t workspace_bytes);
-  /// Begins moves for what comes after the operator at hand, every few operators. `after` says what
-  /// is used once backward's order is over; `reserve` bytes of the budget are for others.
-  void move(const Predictor& after, const Tensors& tensors, std::size_t reserve, StreamRef stream)
+  /// Begins moves for what comes after the operator at hand, every few operators.
+  void move(Phase phase, const Knowledge& knowledge, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
   void end_step();
+  /// Forgets all steps.
+  void reset();
 
  private:
   static constexpr unsigned kOpsBetweenMoves = 4;  // looking ahead takes as long as an operator
@@ -42,14 +50,16 @@ class UnplannedMoves final {
   /// The most that an operator has made of late.
   std::size_t headroom() const;
   std::size_t bytes_away() const HEADWATER_REQUIRES(cache_.mutex());
-  void fetch(const Predictor& after, const Tensors& tensors, std::size_t headroom, StreamRef stream)
+  void fetch(const Knowledge& knowledge, std::size_t room, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
+  void write_back() HEADWATER_REQUIRES(cache_.mutex());
 
   TensorCache& cache_;
   const Budget& budget_;
   std::vector<KnownOrder::Group> forward_;  // of operators that backward has not come to yet
   KnownOrder backward_;
   bool in_backward_ = false;
+  bool host_is_full_ = false;  // it was in this step
   unsigned num_ops_since_ = 0;
   std::array<std::size_t, kRecentOps> recent_new_bytes_{};  // of operators
   std::size_t num_ended_ = 0;
