@@ -15,6 +15,7 @@ void append(KnownOrder::Group& group, std::span<const Access> accesses) {
 }  // namespace
 
 void UnplannedMoves::begin_op(Phase phase, std::span<const Access> uses) {
+  cache_.mutex().assume_held();
   if (phase == Phase::kForward) {
     begin_forward_op(uses);
   } else if (phase == Phase::kBackward) {
@@ -57,6 +58,7 @@ void UnplannedMoves::end_op(Phase phase,
 }
 
 void UnplannedMoves::move(Phase phase, const Knowledge& knowledge, StreamRef stream) {
+  cache_.mutex().assume_held();
   if (++num_ops_since_ < kOpsBetweenMoves) {
     return;
   }

@@ -32,11 +32,10 @@ class UnplannedMoves final {
 
   UnplannedMoves(TensorCache& cache, const Budget& budget) : cache_(cache), budget_(budget) {}
 
-  void begin_op(Phase phase, std::span<const Access> uses) HEADWATER_REQUIRES(cache_.mutex());
+  void begin_op(Phase phase, std::span<const Access> uses);
   void end_op(Phase phase, std::span<const Access> made, std::size_t workspace_bytes);
   /// Begins moves for what comes after the operator at hand, every few operators.
-  void move(Phase phase, const Knowledge& knowledge, StreamRef stream)
-      HEADWATER_REQUIRES(cache_.mutex());
+  void move(Phase phase, const Knowledge& knowledge, StreamRef stream);
   void end_step();
   /// Forgets all steps.
   void reset();
