@@ -87,23 +87,18 @@ struct Direct<Op, Result(Args...)> {
     static const c10::OperatorHandle kOp =
         c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
     const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
-    {
+    bool may_repeat = false;
+    try {
       const RunningOp running;
       SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
       if (session != nullptr && session->standby().on()) {
         if (admitted(*session, kOp, args...)) {
           session->count_op();
-          try {
-            return let_through(session->standby(), keys, args...);
-          } catch (const c10::OutOfMemoryError&) {
-            if (!session->ops().traits(kOp).repeatable) {
-              throw;
-            }
-          }
+          may_repeat = session->ops().traits(kOp, number()).repeatable;
+          return let_through(session->standby(), keys, args...);
         }
       } else if (session != nullptr) {
-        static const DirectNumber kNumber = DirectNumber::next();
-        const OpTraits& traits = session->ops().traits(kOp, kNumber);
+        const OpTraits& traits = session->ops().traits(kOp, number());
         const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
         const auto key = [&] { return op_key(kOp, args...); };
         OpScope scope(*session, kOp, traits);
@@ -112,12 +107,21 @@ struct Direct<Op, Result(Args...)> {
           return run_pinned(scope, keys, args...);
         }
       }
+    } catch (const c10::OutOfMemoryError&) {
+      if (!may_repeat) {
+        throw;
+      }
     }
     return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
         c10::BoxedKernel::makeFromFunction<&intercept>(), kOp, all_keys, args...);
   }
 
  private:
+  static DirectNumber number() {
+    static const DirectNumber kNumber = DirectNumber::next();
+    return kNumber;
+  }
+
   static bool admitted(SessionState& session, const c10::OperatorHandle& op, const Args&... args) {
     static const Workspace kWorkspace = workspace_of(op);
     static const Growth kGrowth = growth_of(op);
