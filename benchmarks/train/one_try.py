@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 WARM_UP = 4  # steps before a plan of Headwater's is at work
+ROOT = Path(__file__).resolve().parents[2]
 TAIL = 2000  # characters of what a failed try said last
 
 
@@ -34,11 +35,11 @@ def run_try(
             command, capture_output=True, text=True, timeout=limit, check=False, env=environment
         )
     except subprocess.TimeoutExpired as late:
-        said = (late.stderr or b"").decode(errors="replace")[-TAIL:]
+        said = _end_of((late.stderr or b"").decode(errors="replace"))
         error = f"not done after {limit:.0f} s{_last_line(said)}"
         return {"error": error, "out_of_time": True, "said": said}
     answer = read_answer(done)
-    return {**answer, "said": done.stderr[-TAIL:]} if "error" in answer else answer
+    return {**answer, "said": _end_of(done.stderr)} if "error" in answer else answer
 
 
 def read_answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -96,6 +97,11 @@ def available_host_bytes() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("The system does not say how much host memory is available")
+
+
+def _end_of(said: str) -> str:
+    """What was said last, with the files of this checkout by their paths within it."""
+    return said.replace(f"{ROOT}/", "")[-TAIL:]
 
 
 def _last_line(said: str) -> str:
