@@ -112,9 +112,8 @@ Range first_that_fit(const std::vector<std::size_t>& bytes, Range range, std::si
 
 /// Bytes an operator may have on the device at once.
 std::size_t room_for_operators(SessionState& session) {
-  const Report report = session.runtime().report();
-  const std::size_t taken = report.pinned_bytes + session.unseen_bytes();
-  return report.budget_bytes - std::min(report.budget_bytes, taken);
+  const std::size_t room = session.runtime().unpinned_bytes();
+  return room - std::min(room, session.unseen_bytes());
 }
 
 /// Drops all but the leading bits, so that what varies little gives the same from step to step.
@@ -207,7 +206,7 @@ std::optional<std::size_t> piece_bytes(SessionState& session) {
   // A longer one would begin and end later; shorter ones keep the host from running ahead, since an
   // optimizer takes a dozen operators a piece.
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
-  if (!session.runtime().conductor().watching()) {
+  if (!session.runtime().room_is_short()) {
     return std::nullopt;
   }
   return std::min(round_down(room_for_operators(session) / kPiecesAtOnce), kMostBytes);

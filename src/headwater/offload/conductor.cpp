@@ -112,9 +112,8 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
 
 void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
   cache_.mutex().assume_held();
-  const Statistics statistics = cache_.statistics();
-  const std::uint64_t moves = statistics.num_offloads + statistics.num_clean_drops;
-  const bool moved = std::exchange(moves_before_, moves) != moves;
+  const bool moved = has_moved();
+  moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   if (!watching()) {
     if (moved && budget_.limit() > 0) {  // with no room at all there is nothing to plan
@@ -145,6 +144,12 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
       ++num_plans_;
     }
   }
+}
+
+std::uint64_t Conductor::num_moves() const {
+  cache_.mutex().assume_held();
+  const Statistics statistics = cache_.statistics();
+  return statistics.num_offloads + statistics.num_clean_drops;
 }
 
 bool Conductor::fits_beside(std::size_t reserve) const {

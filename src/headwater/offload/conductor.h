@@ -52,6 +52,8 @@ class Conductor final : public TensorWatcher {
   static constexpr std::uint64_t kMostOpsHeldBack = 16;
 
   bool watching() const { return watching_.load(std::memory_order_relaxed); }
+  /// Whether a tensor has had to make room since the last step ended.
+  bool has_moved() const { return num_moves() != moves_before_; }
 
   /// Somebody else uses the link: moves begin once all such tokens have ended, or have lasted for
   /// too long.
@@ -82,6 +84,7 @@ class Conductor final : public TensorWatcher {
   static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
+  std::uint64_t num_moves() const;
   bool has_plan() const { return score_ && !score_->plan().empty(); }
   /// Begins the moves that the plan has for the operator at hand.
   void follow_plan(Position place, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());

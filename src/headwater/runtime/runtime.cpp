@@ -161,6 +161,20 @@ Report Runtime::report() const {
   return report;
 }
 
+std::size_t Runtime::unpinned_bytes() const {
+  const MutexLock lock(cache_.mutex());
+  const std::size_t limit = budget_.limit();
+  return limit - std::min(limit, cache_.pinned_bytes());
+}
+
+bool Runtime::room_is_short() const {
+  if (conductor_.watching()) {
+    return true;
+  }
+  const MutexLock lock(cache_.mutex());
+  return conductor_.has_moved();
+}
+
 PlanReport Runtime::plan_report() const {
   const Score* score = conductor_.score();
   const std::optional<Costs>& costs = conductor_.machine_costs();

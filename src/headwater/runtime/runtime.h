@@ -49,6 +49,10 @@ class Runtime {
   void end_step();
 
   Report report() const;
+  /// Bytes of the budget that nothing has pinned.
+  std::size_t unpinned_bytes() const;
+  /// Whether tensors have had to move in the step under way, or do so in every step.
+  bool room_is_short() const;
   void reset_peak();
 
   TensorCache& cache() { return cache_; }
