@@ -203,13 +203,15 @@ class Pieces {
 
 std::optional<std::size_t> piece_bytes(SessionState& session) {
   constexpr std::size_t kPiecesAtOnce = 3;
-  // A longer one would begin and end later; shorter ones keep the host from running ahead, since an
-  // optimizer takes a dozen operators a piece.
-  constexpr std::size_t kMostBytes = std::size_t{512} << 20;
+  // A longer one would begin and end later; many short ones keep the host from running ahead, since
+  // an optimizer takes a dozen operators a piece.
+  constexpr std::size_t kWantedPieces = 12;
+  constexpr std::size_t kWantedBytes = std::size_t{512} << 20;
   if (!session.runtime().room_is_short()) {
     return std::nullopt;
   }
-  return std::min(round_down(room_for_operators(session) / kPiecesAtOnce), kMostBytes);
+  const std::size_t room = room_for_operators(session);
+  return round_down(std::min(room / kPiecesAtOnce, std::max(room / kWantedPieces, kWantedBytes)));
 }
 
 void run_list_op(SessionState& session,

@@ -29,6 +29,8 @@ from benchmarks.train.one_try import (
 from benchmarks.train.peers import checkpoint_blocks
 from benchmarks.train.workloads import GPTShape, make_gpt
 
+SMALL_SEGMENT_BYTES = 2 << 20
+
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """What the training was and cost; raises where it does not fit."""
@@ -57,7 +59,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def cap_device(options: argparse.Namespace) -> None:
     if options.device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(options.cap_bytes / total)
+        # PyTorch's allocator was seen to pass its own cap by one small segment.
+        cap = options.cap_bytes - SMALL_SEGMENT_BYTES
+        torch.cuda.set_per_process_memory_fraction(cap / total)
 
 
 def manage(options: argparse.Namespace) -> None:

@@ -6,11 +6,6 @@ same clocks and the same data. Run on a GPU; ``--device cpu --tiny`` tries the p
 
 from __future__ import annotations
 
-import os
-
-# Read at first use: makes matrix products on a GPU repeatable, so that bits can be compared.
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-
 import argparse
 import gc
 import statistics
@@ -29,7 +24,7 @@ import headwater
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.train.report import describe_run, write_report
-from benchmarks.train.timed_training import Marks
+from benchmarks.train.timed_training import Marks, ample_budget, repeatable
 from benchmarks.train.workloads import NAMES, Workload, make_workload
 
 SHARE = 0.4
@@ -92,12 +87,6 @@ def overheads(ours: list[list[float]], plain: list[list[float]]) -> dict[str, fl
 
 def managed(budget: int, device: str) -> AbstractContextManager[Any]:
     return headwater.budget(budget, device=device)
-
-
-def ample_budget(device: str) -> int:
-    if device == "cuda":
-        return int(torch.cuda.mem_get_info()[1] * 0.9)
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def summary(times: Times) -> dict[str, float]:
@@ -175,17 +164,15 @@ def measure_run(name: str, budget: int | None, options: argparse.Namespace) -> d
 
 def measure_pressure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """At 40 % of the plain peak: bits under deterministic algorithms, then time without them."""
-    torch.use_deterministic_algorithms(True)
     try:
-        plain = measure_run(name, None, options)
-        again = measure_run(name, None, options)
-        roomy = measure_run(name, ample_budget(options.device), options)
-        budget = int((plain["peak_bytes"] or roomy["peak_bytes"]) * SHARE)
-        tight = measure_run(name, budget, options)
+        with repeatable():
+            plain = measure_run(name, None, options)
+            again = measure_run(name, None, options)
+            roomy = measure_run(name, ample_budget(options.device), options)
+            budget = int((plain["peak_bytes"] or roomy["peak_bytes"]) * SHARE)
+            tight = measure_run(name, budget, options)
     except headwater.OutOfMemory as error:
         return {"error": str(error)}
-    finally:
-        torch.use_deterministic_algorithms(False)
     fast_plain = measure_run(name, None, options)
     fast_tight = measure_run(name, budget, options)
     return {

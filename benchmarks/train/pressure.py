@@ -8,11 +8,6 @@ program out.
 
 from __future__ import annotations
 
-import os
-
-# Read at first use: makes matrix products on a GPU repeatable, so that bits can be compared.
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-
 import argparse
 import json
 import subprocess
@@ -21,15 +16,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.train.link import measure_link
 from benchmarks.train.peers import Peer, make_peers, trl_version
 from benchmarks.train.pressure_table import write_table
 from benchmarks.train.report import describe_run, write_report
-from benchmarks.train.timed_training import Length, Trainer, ample_budget, largest_difference
+from benchmarks.train.timed_training import (
+    Length,
+    Trainer,
+    ample_budget,
+    largest_difference,
+    repeatable,
+)
 
 WORKLOADS = ("resnet50", "gpt2_medium")
 SHARES = (90, 80, 70, 60, 50, 40, 30)
@@ -68,7 +67,7 @@ class Comparison:
     def _plain(self) -> dict[str, Any]:
         case = self._trainer.train()
         if "error" not in case and not case["peak_bytes"]:
-            case["peak_bytes"] = self._trainer.train(ample_budget())["peak_bytes"]
+            case["peak_bytes"] = self._trainer.train(ample_budget("cpu"))["peak_bytes"]
         return case
 
     def _ours(self, budget: int) -> dict[str, Any]:
@@ -94,12 +93,9 @@ class Comparison:
             return True
         trainer = replace(self._trainer, length=BITS)
         budgets = [n["budget_bytes"] for n in self._result["headwater"] if "error" not in n]
-        torch.use_deterministic_algorithms(True)
-        try:
+        with repeatable():
             plain, again = (trainer.train() for _ in range(2))
             ours = {n: trainer.train(n) for n in budgets} if "error" not in plain else {}
-        finally:
-            torch.use_deterministic_algorithms(False)
         same = {str(n): case.get("losses") == plain["losses"] for n, case in ours.items()}
         self._result["bits"] = {
             "steps": BITS.warm_up + BITS.timed,
