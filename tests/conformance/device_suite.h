@@ -230,6 +230,35 @@ TYPED_TEST_P(DeviceSuite, CopiesOfNothingAndPartsAreFine) {
   this->device().free(data, this->kBytes, this->stream_);
 }
 
+TYPED_TEST_P(DeviceSuite, PackedNumbersComeBackAsTheyWent) {
+  if (!this->device().info().packs) {
+    GTEST_SKIP() << "this device does not pack";
+  }
+  constexpr std::size_t kCount = 8195;  // some are left over when they go four by four
+  constexpr std::size_t kNumberBytes = kCount * sizeof(std::int64_t);
+  const std::size_t packed = packed_bytes(kNumberBytes, Packing::kWords);
+  void* data = this->device().try_allocate(kNumberBytes, this->stream_);
+  auto* there = reinterpret_cast<std::int64_t*>(this->host(0));
+  auto* between = reinterpret_cast<std::uint16_t*>(this->host(2));
+  auto* back = reinterpret_cast<std::int64_t*>(this->host(4));
+  std::fill_n(this->host(2), packed + 1, std::byte{77});
+  for (std::size_t i = 0; i < kCount; ++i) {
+    there[i] = static_cast<std::int64_t>((i * 8) % kWordLimit + i % 8);
+  }
+  Device& device = this->device();
+  device.copy(data, there, kNumberBytes, Direction::kToDevice, this->stream_);
+  device.enqueue({between, data, kNumberBytes, Direction::kToHost, Packing::kWords}, this->stream_);
+  device.copy(data, back, kNumberBytes, Direction::kToDevice, this->stream_);  // other bytes
+  device.enqueue({data, between, kNumberBytes, Direction::kToDevice, Packing::kWords},
+                 this->stream_);
+  device.copy(back, data, kNumberBytes, Direction::kToHost, this->stream_);
+  this->finish(this->stream_);
+  EXPECT_TRUE(std::equal(there, there + kCount, back));
+  EXPECT_TRUE(std::equal(there, there + kCount, between));
+  EXPECT_EQ(this->host(2)[packed], std::byte{77});
+  device.free(data, kNumberBytes, this->stream_);
+}
+
 TYPED_TEST_P(DeviceSuite, TimedEventsTellHowLongTheWorkBetweenThemTook) {
   void* data = this->device().try_allocate(this->kBytes, this->stream_);
   const Event before = this->device().record_timed(this->stream_);
@@ -280,6 +309,7 @@ REGISTER_TYPED_TEST_SUITE_P(DeviceSuite,
                             FreedBytesServeTheSameStreamAgain,
                             WorkEnqueuedBeforeAFreeStillSeesTheBytes,
                             CopiesOfNothingAndPartsAreFine,
+                            PackedNumbersComeBackAsTheyWent,
                             TimedEventsTellHowLongTheWorkBetweenThemTook,
                             ThreadsUseStreamsOfTheirOwn);
 

@@ -57,10 +57,9 @@ void FaultyDevice::free(void* data, std::size_t bytes, StreamRef stream) {
   inner_.free(data, bytes, stream);
 }
 
-void FaultyDevice::copy(
-    void* target, const void* source, std::size_t bytes, Direction direction, StreamRef stream) {
+void FaultyDevice::enqueue(const Copy& copy, StreamRef stream) {
   if (!copy_fails(stream)) {
-    inner_.copy(target, source, bytes, direction, stream);
+    inner_.enqueue(copy, stream);
   }
 }
 

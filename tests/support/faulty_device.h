@@ -28,11 +28,7 @@ class FaultyDevice final : public Device {
   [[nodiscard]] void* try_allocate(std::size_t bytes, StreamRef stream) override
       HEADWATER_EXCLUDES(mutex_);
   void free(void* data, std::size_t bytes, StreamRef stream) override;
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
+  void enqueue(const Copy& copy, StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
   StreamRef create_stream() override { return inner_.create_stream(); }
   Event record_event(StreamRef stream, Timing timing) override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override HEADWATER_EXCLUDES(mutex_);

@@ -31,14 +31,10 @@ class RecordingDevice final : public Device {
   void free(void* data, std::size_t bytes, StreamRef stream) override {
     inner_.free(data, bytes, stream);
   }
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) override {
-    note(direction == Direction::kToDevice ? "up " : "down ", stream);
+  void enqueue(const Copy& copy, StreamRef stream) override {
+    note(copy.direction == Direction::kToDevice ? "up " : "down ", stream);
     ++num_copies_;
-    inner_.copy(target, source, bytes, direction, stream);
+    inner_.enqueue(copy, stream);
   }
   StreamRef create_stream() override { return inner_.create_stream(); }
   Event record_event(StreamRef stream, Timing timing) override {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/device/event.h"
+#include "headwater/device/packing.h"
 #include "headwater/device/stream.h"
 
 #include <cstddef>
@@ -13,10 +14,20 @@ struct DeviceInfo {
   std::string name;
   std::size_t total_bytes = 0;
   std::size_t free_bytes = 0;
+  bool packs = false;  // copies may be packed, to and from its own kind of host memory
 };
 
 /// Which way bytes travel.
 enum class Direction : unsigned char { kToDevice, kToHost };
+
+/// Bytes that travel between a device and the host.
+struct Copy {
+  void* target = nullptr;
+  const void* source = nullptr;
+  std::size_t bytes = 0;  // on the device
+  Direction direction = Direction::kToDevice;
+  Packing packing = Packing::kNone;  // else both sides begin at a multiple of 16 bytes
+};
 
 /// A place with bytes of its own and queues of work that move them: `sim`, `host`, `cuda`.
 ///
@@ -39,12 +50,16 @@ class Device {
   /// Gives bytes back once the work enqueued on `stream` so far has run.
   virtual void free(void* data, std::size_t bytes, StreamRef stream) = 0;
 
-  /// Enqueues a copy between device bytes and host bytes.
-  virtual void copy(void* target,
-                    const void* source,
-                    std::size_t bytes,
-                    Direction direction,
-                    StreamRef stream) = 0;
+  virtual void enqueue(const Copy& copy, StreamRef stream) = 0;
+
+  /// Enqueues a copy of bytes as they are.
+  void copy(void* target,
+            const void* source,
+            std::size_t bytes,
+            Direction direction,
+            StreamRef stream) {
+    enqueue({.target = target, .source = source, .bytes = bytes, .direction = direction}, stream);
+  }
 
   /// Makes a stream that lives as long as the device.
   virtual StreamRef create_stream() = 0;

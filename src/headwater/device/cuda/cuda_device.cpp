@@ -36,7 +36,7 @@ std::unique_ptr<Device> Device::create(int ordinal) {
   return std::unique_ptr<Device>(new Device(ordinal));
 }
 
-Device::Device(int ordinal) : context_(ordinal) {
+Device::Device(int ordinal) : context_(ordinal), packing_(context_) {
   int pools = 0;
   check(driver(),
         driver().device_get_attribute(&pools, kAttributeMemoryPoolsSupported, context_.device()),
@@ -63,7 +63,10 @@ DeviceInfo Device::info() const {
   std::size_t total_bytes = 0;
   check(driver(), driver().mem_get_info(&free_bytes, &total_bytes), "cuMemGetInfo");
   check(driver(), driver().device_total_mem(&total_bytes, context_.device()), "cuDeviceTotalMem");
-  return {.name = name.data(), .total_bytes = total_bytes, .free_bytes = free_bytes};
+  return {.name = name.data(),
+          .total_bytes = total_bytes,
+          .free_bytes = free_bytes,
+          .packs = packing_.available()};
 }
 
 void* Device::try_allocate(std::size_t bytes, StreamRef stream) {
@@ -90,19 +93,21 @@ void Device::free(void* data, std::size_t /*bytes*/, StreamRef stream) {
   check(driver(), driver().mem_free(address_of(data)), "cuMemFree");
 }
 
-void Device::copy(
-    void* target, const void* source, std::size_t bytes, Direction direction, StreamRef stream) {
-  if (bytes == 0) {
+void Device::enqueue(const Copy& copy, StreamRef stream) {
+  if (copy.bytes == 0) {
     return;
   }
   const CurrentContext current(context_);
-  if (direction == Direction::kToDevice) {
+  StreamHandle const handle = handle_of(stream);
+  if (copy.packing != Packing::kNone) {
+    packing_.enqueue(copy, handle);
+  } else if (copy.direction == Direction::kToDevice) {
     check(driver(),
-          driver().memcpy_to_device(address_of(target), source, bytes, handle_of(stream)),
+          driver().memcpy_to_device(address_of(copy.target), copy.source, copy.bytes, handle),
           "cuMemcpyHtoDAsync");
   } else {
     check(driver(),
-          driver().memcpy_to_host(target, address_of(source), bytes, handle_of(stream)),
+          driver().memcpy_to_host(copy.target, address_of(copy.source), copy.bytes, handle),
           "cuMemcpyDtoHAsync");
   }
 }

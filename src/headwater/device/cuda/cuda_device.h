@@ -2,6 +2,7 @@
 
 #include "headwater/base/mutex.h"
 #include "headwater/device/cuda/context.h"
+#include "headwater/device/cuda/packing_kernels.h"
 #include "headwater/device/device.h"
 
 #include <cstddef>
@@ -27,11 +28,7 @@ class Device final : public headwater::Device {
   [[nodiscard]] void* try_allocate(std::size_t bytes, StreamRef stream) override;
   /// Blocks where the driver has no stream-ordered memory (older than 11.2).
   void free(void* data, std::size_t bytes, StreamRef stream) override;
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) override;
+  void enqueue(const Copy& copy, StreamRef stream) override;
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override;
   void synchronize(const Event& event) override;
@@ -50,6 +47,7 @@ class Device final : public headwater::Device {
 
   // constant after construction
   const PrimaryContext context_;
+  const PackingKernels packing_;
   Ordering ordering_ = Ordering::kByDevice;
   // guarded by mutex_
   Mutex mutex_;

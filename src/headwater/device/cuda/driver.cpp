@@ -41,6 +41,13 @@ bool look_up_memory(void* library, Driver& driver) {
          look_up(library, "cuCtxSynchronize", driver.context_synchronize);
 }
 
+void look_up_kernels(void* library, Driver& driver) {
+  look_up(library, "cuModuleLoadData", driver.module_load_data);
+  look_up(library, "cuModuleUnload", driver.module_unload);
+  look_up(library, "cuModuleGetFunction", driver.module_get_function);
+  look_up(library, "cuLaunchKernel", driver.launch_kernel);
+}
+
 bool look_up_streams(void* library, Driver& driver) {
   if (!look_up(library, "cuEventElapsedTime_v2", driver.event_elapsed_time)) {
     look_up(library, "cuEventElapsedTime", driver.event_elapsed_time);
@@ -65,6 +72,7 @@ std::optional<Driver> try_load_driver() {
     return std::nullopt;
   }
   Driver driver{};
+  look_up_kernels(library, driver);
   const bool complete = look_up_devices(library, driver) && look_up_memory(library, driver) &&
                         look_up_streams(library, driver);
   return complete ? std::optional(driver) : std::nullopt;

@@ -12,6 +12,8 @@ using DeviceHandle = int;
 using Context = struct ContextTag*;
 using StreamHandle = struct StreamHandleTag*;
 using EventHandle = struct EventHandleTag*;
+using ModuleHandle = struct ModuleHandleTag*;
+using FunctionHandle = struct FunctionHandleTag*;
 using DevicePointer = std::uint64_t;
 
 inline constexpr Result kSuccess = 0;
@@ -20,6 +22,7 @@ inline constexpr Result kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostRegisterPortable = 1;
+inline constexpr int kAttributeHostPointerWorks = 91;  // for registered memory
 inline constexpr int kAttributeMemoryPoolsSupported = 115;
 
 /// The driver functions Headwater calls. Plain table, valid until the process ends.
@@ -60,6 +63,21 @@ struct Driver {
   Result (*event_synchronize)(EventHandle event);
   // optional: null where the driver has none
   Result (*event_elapsed_time)(float* milliseconds, EventHandle begin, EventHandle end);
+  // optional, as above
+  Result (*module_load_data)(ModuleHandle* module, const void* image);
+  Result (*module_unload)(ModuleHandle module);
+  Result (*module_get_function)(FunctionHandle* function, ModuleHandle module, const char* name);
+  Result (*launch_kernel)(FunctionHandle function,
+                          unsigned grid_x,
+                          unsigned grid_y,
+                          unsigned grid_z,
+                          unsigned block_x,
+                          unsigned block_y,
+                          unsigned block_z,
+                          unsigned shared_bytes,
+                          StreamHandle stream,
+                          void** arguments,
+                          void** extra);
   // optional: null in drivers older than 11.2
   Result (*mem_alloc_async)(DevicePointer* data, std::size_t bytes, StreamHandle stream);
   Result (*mem_free_async)(DevicePointer data, StreamHandle stream);

@@ -2,9 +2,9 @@
 
 #include "headwater/base/error.h"
 #include "headwater/device/host/completion.h"
+#include "headwater/device/host/host_copy.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <string>
 #include <unistd.h>
@@ -36,7 +36,10 @@ Device::Device(std::size_t capacity) : capacity_(capacity) {}
 Device::~Device() = default;
 
 DeviceInfo Device::info() const {
-  return {.name = "host", .total_bytes = capacity_, .free_bytes = capacity_ - used_.load()};
+  return {.name = "host",
+          .total_bytes = capacity_,
+          .free_bytes = capacity_ - used_.load(),
+          .packs = true};
 }
 
 void* Device::try_allocate(std::size_t bytes, StreamRef /*stream*/) {
@@ -54,19 +57,15 @@ void* Device::try_allocate(std::size_t bytes, StreamRef /*stream*/) {
 }
 
 void Device::free(void* data, std::size_t bytes, StreamRef stream) {
-  enqueue(stream, [this, data, bytes] {
+  enqueue_job(stream, [this, data, bytes] {
     ::operator delete(data, kAlignment);
     used_ -= bytes;
   });
 }
 
-void Device::copy(void* target,
-                  const void* source,
-                  std::size_t bytes,
-                  Direction /*direction*/,
-                  StreamRef stream) {
-  if (bytes > 0) {
-    enqueue(stream, [=] { std::memcpy(target, source, bytes); });
+void Device::enqueue(const Copy& copy, StreamRef stream) {
+  if (copy.bytes > 0) {
+    enqueue_job(stream, [copy] { copy_now(copy); });
   }
 }
 
@@ -78,13 +77,13 @@ StreamRef Device::create_stream() {
 
 Event Device::record_event(StreamRef stream, Timing /*timing*/) {
   auto completion = std::make_shared<Completion>();
-  enqueue(stream, [completion] { completion->set(); });
+  enqueue_job(stream, [completion] { completion->set(); });
   return Event(std::move(completion));
 }
 
 void Device::wait(StreamRef stream, const Event& event) {
   if (const Completion* completion = completion_of(event)) {
-    enqueue(stream, [event, completion] { completion->wait(); });
+    enqueue_job(stream, [event, completion] { completion->wait(); });
   }
 }
 
@@ -94,7 +93,7 @@ void Device::synchronize(const Event& event) {
   }
 }
 
-void Device::enqueue(StreamRef stream, std::function<void()> job) {
+void Device::enqueue_job(StreamRef stream, std::function<void()> job) {
   if (stream == kDefaultStream) {
     job();
   } else {

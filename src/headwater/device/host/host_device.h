@@ -31,11 +31,7 @@ class Device final : public headwater::Device {
   DeviceInfo info() const override;
   [[nodiscard]] void* try_allocate(std::size_t bytes, StreamRef stream) override;
   void free(void* data, std::size_t bytes, StreamRef stream) override;
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) override;
+  void enqueue(const Copy& copy, StreamRef stream) override;
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override;
   void synchronize(const Event& event) override;
@@ -44,7 +40,7 @@ class Device final : public headwater::Device {
   Event record_event(StreamRef stream, Timing timing) override;
 
  private:
-  void enqueue(StreamRef stream, std::function<void()> job);
+  void enqueue_job(StreamRef stream, std::function<void()> job);
   Worker& worker(StreamRef stream) HEADWATER_EXCLUDES(mutex_);
 
   // constant after construction

@@ -1,9 +1,9 @@
 #include "headwater/device/sim/sim_device.h"
 
 #include "headwater/base/error.h"
+#include "headwater/device/host/host_copy.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -61,7 +61,10 @@ DeviceInfo Device::info() const {
   for (const Return& one : returns_) {
     free_bytes += one.time_ns <= clock_.now_ns() ? one.bytes : 0;
   }
-  return {.name = options_.name, .total_bytes = options_.capacity, .free_bytes = free_bytes};
+  return {.name = options_.name,
+          .total_bytes = options_.capacity,
+          .free_bytes = free_bytes,
+          .packs = true};
 }
 
 void* Device::try_allocate(std::size_t bytes, StreamRef stream) {
@@ -90,16 +93,14 @@ void Device::free(void* data, std::size_t bytes, StreamRef stream) {
   returns_.push_back({timeline_.end_of(index), index, bytes});
 }
 
-void Device::copy(
-    void* target, const void* source, std::size_t bytes, Direction direction, StreamRef stream) {
+void Device::enqueue(const Copy& copy, StreamRef stream) {
   {
     const MutexLock lock(mutex_);
-    check_inside(direction == Direction::kToDevice ? target : source, bytes);
-    timeline_.copy(index_of(stream), direction, bytes, clock_.now_ns());
+    check_inside(copy.direction == Direction::kToDevice ? copy.target : copy.source, copy.bytes);
+    const std::size_t moved = packed_bytes(copy.bytes, copy.packing);
+    timeline_.copy(index_of(stream), copy.direction, moved, clock_.now_ns());
   }
-  if (bytes > 0) {
-    std::memcpy(target, source, bytes);
-  }
+  host::copy_now(copy);
 }
 
 StreamRef Device::create_stream() {

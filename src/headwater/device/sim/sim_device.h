@@ -40,11 +40,7 @@ class Device final : public headwater::Device {
   [[nodiscard]] void* try_allocate(std::size_t bytes, StreamRef stream) override
       HEADWATER_EXCLUDES(mutex_);
   void free(void* data, std::size_t bytes, StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
+  void enqueue(const Copy& copy, StreamRef stream) override HEADWATER_EXCLUDES(mutex_);
   StreamRef create_stream() override HEADWATER_EXCLUDES(mutex_);
   void wait(StreamRef stream, const Event& event) override HEADWATER_EXCLUDES(mutex_);
   /// Moves the clock to the event's time.

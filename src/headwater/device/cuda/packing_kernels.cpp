@@ -1,0 +1,184 @@
+#include "headwater/device/cuda/packing_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace headwater::cuda {
+namespace {
+
+constexpr std::uint64_t kThreads = 256;    // a block
+constexpr std::uint64_t kMostBlocks = 64;  // as many as fill the link, and few beside the training
+constexpr std::uint64_t kNumbersATurn = 4;
+
+// Every thread takes four numbers a turn; the first few take what is left over, one each. Addresses
+// are generic: those of pinned host memory are valid on the GPU.
+constexpr const char* kAssembly = R"(
+.version 6.3
+.target sm_75
+.address_size 64
+
+.visible .entry pack(.param .u64 to, .param .u64 from, .param .u64 count)
+{
+  .reg .pred %p;
+  .reg .b16 %h<4>;
+  .reg .b32 %r<4>;
+  .reg .b64 %d<16>;
+  ld.param.u64 %d0, [to];
+  ld.param.u64 %d1, [from];
+  ld.param.u64 %d2, [count];
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, %nctaid.x;
+  mul.wide.u32 %d3, %r0, %r1;
+  cvt.u64.u32 %d4, %r2;
+  add.u64 %d3, %d3, %d4;
+  mul.wide.u32 %d4, %r3, %r1;
+  shr.u64 %d5, %d2, 2;
+  mov.u64 %d6, %d3;
+turn:
+  setp.ge.u64 %p, %d6, %d5;
+  @%p bra left_over;
+  shl.b64 %d7, %d6, 5;
+  add.u64 %d7, %d1, %d7;
+  ld.v2.u64 {%d8, %d9}, [%d7];
+  ld.v2.u64 {%d10, %d11}, [%d7+16];
+  cvt.u16.u64 %h0, %d8;
+  cvt.u16.u64 %h1, %d9;
+  cvt.u16.u64 %h2, %d10;
+  cvt.u16.u64 %h3, %d11;
+  shl.b64 %d7, %d6, 3;
+  add.u64 %d7, %d0, %d7;
+  st.v4.u16 [%d7], {%h0, %h1, %h2, %h3};
+  add.u64 %d6, %d6, %d4;
+  bra turn;
+left_over:
+  shl.b64 %d5, %d5, 2;
+  add.u64 %d5, %d5, %d3;
+  setp.ge.u64 %p, %d5, %d2;
+  @%p bra end;
+  shl.b64 %d7, %d5, 3;
+  add.u64 %d7, %d1, %d7;
+  ld.u64 %d8, [%d7];
+  cvt.u16.u64 %h0, %d8;
+  shl.b64 %d7, %d5, 1;
+  add.u64 %d7, %d0, %d7;
+  st.u16 [%d7], %h0;
+end:
+  ret;
+}
+
+.visible .entry unpack(.param .u64 to, .param .u64 from, .param .u64 count)
+{
+  .reg .pred %p;
+  .reg .b16 %h<4>;
+  .reg .b32 %r<4>;
+  .reg .b64 %d<16>;
+  ld.param.u64 %d0, [to];
+  ld.param.u64 %d1, [from];
+  ld.param.u64 %d2, [count];
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, %nctaid.x;
+  mul.wide.u32 %d3, %r0, %r1;
+  cvt.u64.u32 %d4, %r2;
+  add.u64 %d3, %d3, %d4;
+  mul.wide.u32 %d4, %r3, %r1;
+  shr.u64 %d5, %d2, 2;
+  mov.u64 %d6, %d3;
+turn:
+  setp.ge.u64 %p, %d6, %d5;
+  @%p bra left_over;
+  shl.b64 %d7, %d6, 3;
+  add.u64 %d7, %d1, %d7;
+  ld.v4.u16 {%h0, %h1, %h2, %h3}, [%d7];
+  cvt.u64.u16 %d8, %h0;
+  cvt.u64.u16 %d9, %h1;
+  cvt.u64.u16 %d10, %h2;
+  cvt.u64.u16 %d11, %h3;
+  shl.b64 %d7, %d6, 5;
+  add.u64 %d7, %d0, %d7;
+  st.v2.u64 [%d7], {%d8, %d9};
+  st.v2.u64 [%d7+16], {%d10, %d11};
+  add.u64 %d6, %d6, %d4;
+  bra turn;
+left_over:
+  shl.b64 %d5, %d5, 2;
+  add.u64 %d5, %d5, %d3;
+  setp.ge.u64 %p, %d5, %d2;
+  @%p bra end;
+  shl.b64 %d7, %d5, 1;
+  add.u64 %d7, %d1, %d7;
+  ld.u16 %h0, [%d7];
+  cvt.u64.u16 %d8, %h0;
+  shl.b64 %d7, %d5, 3;
+  add.u64 %d7, %d0, %d7;
+  st.u64 [%d7], %d8;
+end:
+  ret;
+}
+)";
+
+bool reaches_host_addresses(const PrimaryContext& context) {
+  int same = 0;
+  const Driver& driver = context.driver();
+  return driver.device_get_attribute(&same, kAttributeHostPointerWorks, context.device()) ==
+             kSuccess &&
+         same != 0;
+}
+
+bool has_kernels(const Driver& driver) {
+  return driver.module_load_data != nullptr && driver.module_get_function != nullptr &&
+         driver.module_unload != nullptr && driver.launch_kernel != nullptr;
+}
+
+}  // namespace
+
+PackingKernels::PackingKernels(const PrimaryContext& context) : context_(context) {
+  const Driver& driver = context_.driver();
+  if (!has_kernels(driver) || !reaches_host_addresses(context_)) {
+    return;
+  }
+  const CurrentContext current(context_);
+  FunctionHandle pack = nullptr;
+  FunctionHandle unpack = nullptr;
+  if (driver.module_load_data(&module_, kAssembly) == kSuccess &&
+      driver.module_get_function(&pack, module_, "pack") == kSuccess &&
+      driver.module_get_function(&unpack, module_, "unpack") == kSuccess) {
+    pack_ = pack;
+    unpack_ = unpack;
+  }
+}
+
+PackingKernels::~PackingKernels() {
+  if (module_ != nullptr) {
+    const CurrentContext current(context_);
+    context_.driver().module_unload(module_);
+  }
+}
+
+void PackingKernels::enqueue(const Copy& copy, StreamHandle stream) const {
+  auto target = reinterpret_cast<std::uintptr_t>(copy.target);
+  auto source = reinterpret_cast<std::uintptr_t>(copy.source);
+  std::uint64_t count = copy.bytes / sizeof(std::int64_t);
+  std::array<void*, 3> arguments{&target, &source, &count};
+  const std::uint64_t wanted = count / kNumbersATurn / kThreads + 1;
+  const CurrentContext current(context_);
+  check(context_.driver(),
+        context_.driver().launch_kernel(copy.direction == Direction::kToHost ? pack_ : unpack_,
+                                        static_cast<unsigned>(std::min(wanted, kMostBlocks)),
+                                        1,
+                                        1,
+                                        static_cast<unsigned>(kThreads),
+                                        1,
+                                        1,
+                                        0,
+                                        stream,
+                                        arguments.data(),
+                                        nullptr),
+        "cuLaunchKernel");
+}
+
+}  // namespace headwater::cuda
