@@ -52,6 +52,9 @@ OpScope::NoScope::~NoScope() {
 
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
+  if (traits_.finds_places) {
+    count_places(arguments.front().toTensor());
+  }
   const auto boxed_key = [this] { return boxed_op_key(op_, arguments_); };
   OpKeyOnce key(boxed_key);
   session_.release_finished_work();
@@ -93,6 +96,9 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
   if (!needs_.fit_as_is(tensors, key)) {
     return false;
   }
+  if (traits_.finds_places) {
+    count_places(*tensors.front().tensor);
+  }
   session_.release_finished_work();
   stream_ = session_.memory().current_stream();
   const CacheLock lock(cache_);
@@ -130,6 +136,9 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   const CacheLock lock(cache_);
   reserved_.release();
   adopt(results, stream, nullptr);
+  if (num_places_ > 0) {
+    pack_places(results.back().toTensor());
+  }
   if (measured) {
     session_.look_for_unseen_bytes();  // a library may have kept a workspace
   }
@@ -143,6 +152,9 @@ void OpScope::finish_resident(c10::ArrayRef<const at::Tensor*> results) {
       cache_.mutex().assume_held();
       adopt_result(storage, adoption, stream_);
     });
+  }
+  if (num_places_ > 0) {
+    pack_places(*results.back());
   }
   unpin_and_settle(stream_);
 }
@@ -235,6 +247,21 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
         pinned->push_back(use);
       }
     });
+  }
+}
+
+void OpScope::count_places(const at::Tensor& searched) {
+  if (searched.defined() && searched.dim() >= 2) {
+    num_places_ = static_cast<std::size_t>(searched.size(-1) * searched.size(-2));
+  }
+}
+
+void OpScope::pack_places(const at::Tensor& result) {
+  Tensor* const tensor = StorageBook::find(*result.storage().unsafeGetStorageImpl());
+  // All of the storage is this result, and nobody has written it since.
+  if (tensor != nullptr && num_places_ <= kWordLimit && result.scalar_type() == at::kLong &&
+      tensor->bytes == result.nbytes()) {
+    cache_.set_packable(*tensor, Packing::kWords);
   }
 }
 

@@ -100,6 +100,9 @@ class OpScope {
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
+  /// Remembers how many places there are to find, or says that the result can be packed for them.
+  void count_places(const at::Tensor& searched);
+  void pack_places(const at::Tensor& result) HEADWATER_REQUIRES(cache_.mutex());
 
   SessionState& session_;
   TensorCache& cache_;
@@ -115,6 +118,7 @@ class OpScope {
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
   unsigned num_further_tries_ = 0;
+  std::size_t num_places_ = 0;  // see OpTraits::finds_places; zero: unknown
   OpNeeds needs_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;

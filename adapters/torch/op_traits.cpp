@@ -195,6 +195,7 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   traits.repeatable = traits.name.starts_with("aten::") &&
                       !op.hasTag(at::Tag::nondeterministic_seeded) &&
                       std::all_of(traits.tensors.begin(), traits.tensors.end(), reads);
+  traits.finds_places = traits.name == "aten::max_pool2d_with_indices" && traits.overload.empty();
   return traits;
 }
 

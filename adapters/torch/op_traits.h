@@ -53,7 +53,9 @@ struct OpTraits {
   std::size_t num_arguments = 0;
   std::size_t num_returns = 0;
   std::vector<TensorArgument> tensors;
-  bool repeatable = false;  // writes nothing it is given and draws no random numbers
+  bool repeatable = false;    // writes nothing it is given and draws no random numbers
+  bool finds_places = false;  // its second result: places in the last two dimensions of its first
+                              // argument
 };
 
 /// Arguments that operators write although their schema does not say so, by operator name.

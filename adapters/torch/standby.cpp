@@ -170,6 +170,10 @@ void Standby::try_begin() {
   if (still.reached() && still.session() == &session_ && may_begin()) {
     spent_.store(0);
     begin_peak();
+    {
+      const CacheLock lock(session_.runtime().cache());
+      session_.runtime().cache().forget_packings();
+    }
     on_.store(true);
   }
 }

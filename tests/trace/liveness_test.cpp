@@ -40,17 +40,34 @@ TEST_F(LivenessTest, TensorsAreNumberedInOrderOfFirstUse) {
 
 TEST_F(LivenessTest, ALifetimeSaysWhereATensorComesFromAndWhereItEnds) {
   const Liveness liveness(builder_.trace());
-  EXPECT_THAT(
-      liveness.lifetimes(),
-      ElementsAre(
-          Lifetime{.id = weight_, .bytes = 100, .first_use = 0, .last_use = 3, .last_write = 1},
-          Lifetime{.id = activation_,
-                   .bytes = 30,
-                   .made_by = 0,
-                   .first_use = 0,
-                   .last_use = 2,
-                   .last_write = 0,
-                   .released = 3}));
+  EXPECT_THAT(liveness.lifetimes(),
+              ElementsAre(Lifetime{.id = weight_,
+                                   .bytes = 100,
+                                   .link_bytes = 100,
+                                   .first_use = 0,
+                                   .last_use = 3,
+                                   .last_write = 1},
+                          Lifetime{.id = activation_,
+                                   .bytes = 30,
+                                   .link_bytes = 30,
+                                   .made_by = 0,
+                                   .first_use = 0,
+                                   .last_use = 2,
+                                   .last_write = 0,
+                                   .released = 3}));
+}
+
+TEST_F(LivenessTest, ATensorMovesAsManyBytesAsItsPackingSays) {
+  StepTrace trace;
+  const Position maker = trace.begin_op({}, {});
+  const Access made{TensorId(1), 800, kNew, 4};
+  trace.end_op(maker, {&made, 1}, 0);
+  EXPECT_EQ(Liveness(trace).lifetimes()[0].link_bytes, 200U);
+  const Access written{TensorId(1), 800, kWrite};
+  trace.begin_op({}, {&written, 1});
+  trace.release(TensorId(1), 800);
+  EXPECT_EQ(Liveness(trace).lifetimes()[0].link_bytes, 800U);
+  EXPECT_EQ(Liveness(builder_.trace()).lifetimes()[0].link_bytes, 100U);
 }
 
 TEST_F(LivenessTest, ATouchKnowsItsNeighbours) {
@@ -85,7 +102,8 @@ TEST_F(LivenessTest, ATensorThatIsOnlyReleasedWasThereBefore) {
   const TensorId old = builder_.tensor(7);
   builder_.release(old);
   const Liveness liveness(builder_.trace());
-  EXPECT_EQ(liveness.lifetimes()[2], (Lifetime{.id = old, .bytes = 7, .released = 4}));
+  EXPECT_EQ(liveness.lifetimes()[2],
+            (Lifetime{.id = old, .bytes = 7, .link_bytes = 7, .released = 4}));
   EXPECT_THAT(memory_curve(liveness), ElementsAre(142, 137, 137, 107));
 }
 

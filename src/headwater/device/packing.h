@@ -14,7 +14,7 @@ enum class Packing : unsigned char {
 inline constexpr std::size_t kWordLimit = std::size_t{1} << 16;
 
 /// Device bytes for each host byte.
-constexpr std::size_t packing_factor(Packing packing) {
+constexpr unsigned char packing_factor(Packing packing) {
   return packing == Packing::kWords ? 4 : 1;
 }
 

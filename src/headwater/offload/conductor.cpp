@@ -10,6 +10,12 @@
 namespace headwater {
 namespace {
 
+/// What is written may hold any number from then on.
+Access access_to(const Tensor& tensor, AccessKind kind) {
+  const Packing packing = kind == AccessKind::kWrite ? Packing::kNone : tensor.packable;
+  return {tensor.id, tensor.bytes, kind, packing_factor(packing)};
+}
+
 /// Spreads the time of a step over its operators by the bytes they touch: a guess to order moves by
 /// where the device cannot time operators.
 std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns) {
@@ -98,7 +104,7 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
   sampler_.end(op.ref, op.key, op.began, op.stream);
   accesses_.clear();
   for (Tensor* tensor : made) {
-    accesses_.push_back({tensor->id, tensor->bytes, AccessKind::kNew});
+    accesses_.push_back(access_to(*tensor, AccessKind::kNew));
     tensors_.insert_or_assign(tensor->id, tensor);
   }
   recorder_.end_op(op.ref, accesses_, workspace_bytes);
@@ -281,7 +287,7 @@ Tensor* Conductor::find(Ordinal tensor) {
 std::span<const Access> Conductor::note(std::span<const Use> uses) {
   accesses_.clear();
   for (const Use& use : uses) {
-    accesses_.push_back({use.tensor->id, use.tensor->bytes, use.access});
+    accesses_.push_back(access_to(*use.tensor, use.access));
     tensors_.try_emplace(use.tensor->id, use.tensor);
   }
   return accesses_;

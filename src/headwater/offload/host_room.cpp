@@ -24,6 +24,7 @@ bool needed(const Tensor& tensor) {
 HostRoom::HostRoom(Parts parts)
     : device_(parts.device),
       pools_(std::move(parts.pools)),
+      packs_(parts.disk == nullptr && parts.device.info().packs),
       registry_(parts.registry),
       statistics_(parts.statistics),
       retired_(parts.device) {
@@ -44,6 +45,14 @@ HostBlock HostRoom::try_allocate(std::size_t bytes, Patience patience) {
     }
   } while (retired_.wait_for_oldest() || (stow && try_give_up_one(patience)));
   return {};
+}
+
+HostBlock HostRoom::try_allocate_packed(std::size_t bytes) {
+  if (!packs_) {
+    return {};
+  }
+  retired_.collect();
+  return pools_.front()->try_gather(bytes);
 }
 
 void HostRoom::retire(Tensor& tensor) noexcept {

@@ -40,6 +40,8 @@ class HostRoom final {
 
   /// Empty block when there is no room, or none without waiting for the disk.
   [[nodiscard]] HostBlock try_allocate(std::size_t bytes, Patience patience);
+  /// The same for bytes that the device packs: pinned ones, which stay where they are.
+  [[nodiscard]] HostBlock try_allocate_packed(std::size_t bytes);
   /// Gives up the copies below the device, once no copy or transfer uses them.
   void retire(Tensor& tensor) noexcept;
 
@@ -83,6 +85,7 @@ class HostRoom final {
   // constant after construction
   Device& device_;
   const std::vector<HostPool*> pools_;
+  const bool packs_;
   Registry& registry_;
   Statistics& statistics_;
 

@@ -145,6 +145,7 @@ void Mover::abandon_fetch(Tensor& tensor) {
 }
 
 void Mover::mark_written(Tensor& tensor, StreamRef stream) {
+  tensor.packable = Packing::kNone;
   if (tensor.residency == Residency::kWritingBack) {
     device_.wait(stream, tensor.copied);
   }
@@ -193,7 +194,14 @@ void Mover::forget_streams() {
 }
 
 bool Mover::try_begin_write_back(Tensor& tensor, Patience patience) {
-  tensor.host = host_.try_allocate(tensor.bytes, patience);
+  tensor.packing = tensor.packable;
+  if (tensor.packing != Packing::kNone) {
+    tensor.host = host_.try_allocate_packed(packed_bytes(tensor.bytes, tensor.packing));
+  }
+  if (!tensor.host) {
+    tensor.packing = Packing::kNone;
+    tensor.host = host_.try_allocate(tensor.bytes, patience);
+  }
   if (!tensor.host) {
     return false;
   }
@@ -207,7 +215,7 @@ void Mover::undo_write_back(Tensor& tensor) {
 }
 
 void Mover::count_offload(const Tensor& tensor) {
-  statistics_.bytes_offloaded += tensor.bytes;
+  statistics_.bytes_offloaded += link_bytes(tensor);
   ++statistics_.num_offloads;
 }
 
@@ -233,7 +241,7 @@ void Mover::undo_fetch(Tensor& tensor) {
 }
 
 void Mover::count_fetch(const Tensor& tensor) {
-  statistics_.bytes_fetched += tensor.bytes;
+  statistics_.bytes_fetched += link_bytes(tensor);
   ++statistics_.num_fetches;
 }
 
@@ -268,10 +276,13 @@ void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {
   const bool up = direction == Direction::kToDevice;
   auto* on_device = static_cast<std::byte*>(tensor.device.data());
   for (const HostBlock::Part part : tensor.host.parts()) {
-    std::byte* const target = up ? on_device : part.data();
-    const std::byte* const source = up ? part.data() : on_device;
-    device_.copy(target, source, part.size(), direction, stream);
-    on_device += part.size();
+    const Copy copy{.target = up ? on_device : part.data(),
+                    .source = up ? part.data() : on_device,
+                    .bytes = part.size() * packing_factor(tensor.packing),
+                    .direction = direction,
+                    .packing = tensor.packing};
+    device_.enqueue(copy, stream);
+    on_device += copy.bytes;
   }
   if (has_disk()) {  // to wait for this copy alone before its host bytes are written there
     tensor.copied = device_.record(stream);

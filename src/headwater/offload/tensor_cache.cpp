@@ -110,6 +110,19 @@ void TensorCache::release(std::span<const Use> uses) noexcept {
   }
 }
 
+void TensorCache::set_packable(Tensor& tensor, Packing packing) {
+  HEADWATER_CHECK_EQ(tensor.bytes % sizeof(std::int64_t), 0U);
+  tensor.packable = packing;
+}
+
+void TensorCache::forget_packings() {
+  for (std::list<Tensor>* list : {&registry_.resident(), &registry_.absent()}) {
+    for (Tensor& tensor : *list) {
+      tensor.packable = Packing::kNone;
+    }
+  }
+}
+
 Pin TensorCache::hold(Tensor& tensor, StreamRef stream) {
   const Use use{&tensor, AccessKind::kWrite};
   static_cast<void>(acquire({&use, 1}, {.op = "hold"}, stream));

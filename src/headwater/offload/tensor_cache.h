@@ -80,6 +80,11 @@ class TensorCache final : public PinKeeper {
                                     StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void release(std::span<const Use> uses) noexcept HEADWATER_REQUIRES(mutex_);
 
+  /// Its numbers may be packed on their way, until somebody writes them.
+  void set_packable(Tensor& tensor, Packing packing) HEADWATER_REQUIRES(mutex_);
+  /// Tensors may be written unseen from now on.
+  void forget_packings() HEADWATER_REQUIRES(mutex_);
+
   /// Pins one tensor for as long as the token lives; counts as a write, since whoever holds the
   /// address may write through it.
   [[nodiscard]] Pin hold(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);

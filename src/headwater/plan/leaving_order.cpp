@@ -81,7 +81,7 @@ bool LeavingOrder::may_leave(const Departure& departure, Position now) const {
   } else if (lifetime.lasting()) {  // written in the step before
     passed_ns += begin_ns_.back() - begin_ns_[lifetime.last_write + 1];
   }
-  return passed_ns >= costs_->offload.transfer_ns(lifetime.bytes);
+  return passed_ns >= costs_->offload.transfer_ns(lifetime.link_bytes);
 }
 
 }  // namespace headwater

@@ -41,12 +41,13 @@ Loads make_loads(const Liveness& liveness,
   for (Position position = 0; position < num_ops; ++position) {
     loads.compute_ns[position + 1] = costs.op_ns[position];
     for (const Ordinal tensor : moves.stages[position].fetch) {
-      loads.fetch_ns[position + 1] += costs.fetch.transfer_ns(liveness.lifetimes()[tensor].bytes);
+      loads.fetch_ns[position + 1] +=
+          costs.fetch.transfer_ns(liveness.lifetimes()[tensor].link_bytes);
     }
     // What leaves after an operator makes room for the next one.
     const Position cause = std::min(position + 1, num_ops - 1);
     for (const Departure& departure : moves.stages[position].offload) {
-      const std::size_t bytes = liveness.lifetimes()[departure.tensor].bytes;
+      const std::size_t bytes = liveness.lifetimes()[departure.tensor].link_bytes;
       const bool moves_bytes = departure.written != kNever;
       loads.offload_ns[cause + 1] += moves_bytes ? costs.offload.transfer_ns(bytes) : 0;
     }

@@ -58,7 +58,7 @@ class Rehearsal {
 
   void begin_fetches(Position position) {
     for (const Starting& fetch : starting_[position]) {
-      const std::size_t bytes = liveness_.lifetimes()[fetch.tensor].bytes;
+      const std::size_t bytes = liveness_.lifetimes()[fetch.tensor].link_bytes;
       const std::uint64_t needed = costs_.fetch.transfer_ns(bytes);
       fetch_free_ns_ = std::max(fetch_free_ns_, now_ns_) + needed;
       time_.fetch_ns += needed;
@@ -85,7 +85,8 @@ class Rehearsal {
   }
 
   void write_back(Ordinal tensor) {
-    const std::uint64_t needed = costs_.offload.transfer_ns(liveness_.lifetimes()[tensor].bytes);
+    const std::uint64_t needed =
+        costs_.offload.transfer_ns(liveness_.lifetimes()[tensor].link_bytes);
     offload_free_ns_ = std::max(offload_free_ns_, now_ns_) + needed;
     time_.offload_ns += needed;
     copied_ns_[tensor] = offload_free_ns_;

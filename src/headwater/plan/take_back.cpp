@@ -16,6 +16,7 @@ namespace {
 struct Absence {
   Ordinal tensor = 0;
   std::size_t bytes = 0;
+  std::size_t link_bytes = 0;
   std::size_t left_after = 0;
   std::optional<std::size_t> back_with;
 
@@ -41,7 +42,7 @@ class Absences {
 
   std::vector<Absence> take_largest_first() {
     std::sort(found_.begin(), found_.end(), [](const Absence& one, const Absence& other) {
-      return std::pair(other.bytes, one.tensor) < std::pair(one.bytes, other.tensor);
+      return std::pair(other.link_bytes, one.tensor) < std::pair(one.link_bytes, other.tensor);
     });
     return std::move(found_);
   }
@@ -70,6 +71,7 @@ class Absences {
 
   void add(Absence absence) {
     absence.bytes = liveness_.lifetimes()[absence.tensor].bytes;
+    absence.link_bytes = liveness_.lifetimes()[absence.tensor].link_bytes;
     found_.push_back(absence);
   }
 

@@ -2,6 +2,7 @@
 
 #include "headwater/base/id.h"
 #include "headwater/device/event.h"
+#include "headwater/device/packing.h"
 #include "headwater/device/stream.h"
 #include "headwater/memory/budget.h"
 #include "headwater/memory/buffer.h"
@@ -30,6 +31,8 @@ struct Tensor {
   std::uint32_t num_holds = 0;             // the pins whose owners know the address of the bytes
   bool held_for_life = false;              // one of the pins ends with the storage
   bool fetched = false;                    // the device bytes came from a fetch
+  Packing packable = Packing::kNone;       // what its numbers allow, until somebody writes it
+  Packing packing = Packing::kNone;        // of the host bytes
   bool leaving = false;                    // the device bytes go as soon as somebody needs the room
   std::uint64_t request = 0;               // last request that pinned it, to count its bytes once
   StreamRef stream = kDefaultStream;       // last stream that used or moved the device bytes
@@ -45,6 +48,11 @@ struct Tensor {
 
   std::list<Tensor>::iterator position;  // in the registry's list for its residency
 };
+
+/// Bytes that its next copy moves.
+inline std::size_t link_bytes(const Tensor& tensor) {
+  return packed_bytes(tensor.bytes, tensor.host ? tensor.packing : tensor.packable);
+}
 
 /// Whether the host bytes can be used; they may be missing or still on their way from disk.
 inline bool on_host(const Tensor& tensor) {

@@ -35,7 +35,7 @@ std::optional<Ordinal> Liveness::find(TensorId tensor) const {
 Ordinal Liveness::ordinal_of(TensorId tensor, std::size_t bytes) {
   const auto [found, added] = by_id_.try_emplace(tensor, static_cast<Ordinal>(lifetimes_.size()));
   if (added) {
-    lifetimes_.push_back({.id = tensor});
+    lifetimes_.push_back({.id = tensor, .link_bytes = bytes});
   }
   Lifetime& lifetime = lifetimes_[found->second];
   // A storage may be resized; planning takes it at its largest.
@@ -49,6 +49,7 @@ void Liveness::add_op(const StepTrace& trace, Position position) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const Access& access = trace.accesses[range.first + i];
       const Ordinal tensor = ordinal_of(access.tensor, access.bytes);
+      lifetimes_[tensor].link_bytes = lifetimes_[tensor].bytes / access.packed;
       ordinals_[range.first + i] = tensor;
       add_touch({.tensor = tensor, .kind = access.kind}, position, i);
     }

@@ -20,7 +20,8 @@ using Ordinal = std::uint32_t;
 struct Lifetime {
   TensorId id;
   std::size_t bytes = 0;
-  Position made_by = kNever;  // kNever: it was there before the step
+  std::size_t link_bytes = 0;  // that a copy of it moves
+  Position made_by = kNever;   // kNever: it was there before the step
   std::uint32_t output = 0;
   Position first_use = kNever;
   Position last_use = kNever;

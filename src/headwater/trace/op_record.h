@@ -25,6 +25,7 @@ struct Access {
   TensorId tensor;
   std::size_t bytes = 0;
   AccessKind kind = AccessKind::kRead;
+  unsigned char packed = 1;  // one in so many of its bytes travels, as the operator leaves it
 
   bool operator==(const Access&) const = default;
 };
