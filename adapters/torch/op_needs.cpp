@@ -6,6 +6,12 @@
 #include <algorithm>
 
 namespace headwater::adapter {
+namespace {
+
+// A look takes about as long as a small operator.
+constexpr std::uint64_t kOpsBetweenLooks = 64;
+
+}  // namespace
 
 bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, OpKeyOnce& key) {
   const bool list = traits_.path == OpPath::kList;
@@ -16,6 +22,9 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, OpKeyOnce& key) {
   const bool must_predict = session_.must_predict(traits_);
   if (session_.device().is_cpu() && !list) {
     return !must_predict;  // its allocator asks for every byte
+  }
+  if (watched) {
+    look_every(kOpsBetweenLooks);
   }
   ResultBound results(traits_.growth);
   for (const TensorUse& use : tensors) {
@@ -77,10 +86,7 @@ Request OpNeeds::predict(Arguments arguments, OpKeyOnce& key) {
   if (!session_.must_predict(traits_) && surely_fit(arguments)) {
     return request;
   }
-  constexpr std::uint64_t kOpsBetweenLooks = 16;  // a look takes about as long as a small operator
-  if (session_.num_ops() % kOpsBetweenLooks == 0) {
-    session_.look_for_unseen_bytes();
-  }
+  look_every(kOpsBetweenLooks / 4);
   WorkingSets& sets = session_.working_sets();
   known_ = sets.find(key());
   if (!known_) {
@@ -119,6 +125,12 @@ bool OpNeeds::end() {
   known_->total = after->so_far - before_->so_far;
   session_.working_sets().learn(*key_, traits_, *known_);
   return true;
+}
+
+void OpNeeds::look_every(std::uint64_t num_ops) {
+  if (session_.num_ops() % num_ops == 0) {
+    session_.look_for_unseen_bytes();
+  }
 }
 
 std::size_t OpNeeds::workspace_bytes() const {

@@ -46,6 +46,8 @@ class OpNeeds final {
   /// Whether there is room for more than such operators take, beside all that is in use.
   bool surely_fit(const ResultBound& results) const;
   bool surely_fit(Arguments arguments) const;
+  /// Looks for unseen bytes at one in so many operators.
+  void look_every(std::uint64_t num_ops);
 
   SessionState& session_;
   const c10::OperatorHandle& op_;

@@ -132,7 +132,10 @@ void SessionState::end_step() {
   {
     const CacheLock lock(cache());
     watch_gaps();
-    runtime_.conductor().end_step(static_cast<std::uint64_t>(now_ns), unseen_bytes(), stream);
+    constexpr std::size_t kSwingShare = 32;  // of the budget
+    const std::size_t reserve = unseen_.end_step(runtime_.budget().limit() / kSwingShare);
+    runtime_.conductor().end_step(
+        static_cast<std::uint64_t>(now_ns), reserve + gaps_.bytes(), stream);
   }
   runtime_.end_step();
   standby_.try_begin();
@@ -156,12 +159,8 @@ void SessionState::watch_gaps() {
                           .refusals = count ? count->refusals : Refusals{}};
   step.refusals.num_failures += num_evacuations_.load(std::memory_order_relaxed);
   const std::size_t before = gaps_.bytes();
-  const std::size_t unseen = unseen_bytes();  // another thread may look meanwhile
-  const std::size_t others = unseen - std::min(unseen, before);
+  const std::size_t others = unseen_.now();
   gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
-  if (gaps_.bytes() != before) {
-    look_for_unseen_bytes();
-  }
   if (before == 0 && gaps_.bytes() > 0) {
     runtime_.log().write(LogLevel::kInfo, in_pieces(count, gaps_.bytes()));
   }
@@ -213,12 +212,9 @@ void SessionState::close() {
 }
 
 void SessionState::look_for_unseen_bytes() {
-  std::size_t unseen = gaps_.bytes();
   if (const std::optional<AllocatorCount> count = working_sets_.count()) {
-    const std::size_t used = runtime_.budget().used();
-    unseen += count->now - std::min<std::size_t>(count->now, used);
+    unseen_.look(count->now, runtime_.budget().used());
   }
-  unseen_bytes_.store(unseen, std::memory_order_relaxed);
 }
 
 Reservation SessionState::admit(std::size_t bytes) {

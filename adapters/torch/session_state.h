@@ -11,6 +11,7 @@
 #include "tensor_walk.h"
 #include "torch_memory.h"
 #include "turns.h"
+#include "unseen_bytes.h"
 #include "working_sets.h"
 
 #include <atomic>
@@ -71,10 +72,9 @@ class SessionState final : public AllocationGate {
     return half_full || op.tensors.empty() || op.growth == Growth::kByShape ||
            working_sets_.is_unknown(op.workspace);
   }
-  /// Device bytes that no tensor of ours accounts for, when last looked at: workspaces that PyTorch
-  /// keeps, tensors no operator has shown yet, the allocator's rounding, and what is kept free for
-  /// gaps. The CPU has only the last, since every allocation is charged there.
-  std::size_t unseen_bytes() const { return unseen_bytes_.load(std::memory_order_relaxed); }
+  /// See UnseenBytes, with what is kept free for gaps. The CPU has only the latter, since every
+  /// allocation is charged there.
+  std::size_t unseen_bytes() const { return unseen_.now() + gaps_.bytes(); }
   void look_for_unseen_bytes();
   /// REQUIRES: nobody stands by.
   void set_budget(std::size_t bytes);
@@ -106,7 +106,7 @@ class SessionState final : public AllocationGate {
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
   GapAllowance gaps_;  // grows under the cache's mutex
-  std::atomic<std::size_t> unseen_bytes_{0};
+  UnseenBytes unseen_;
   std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from bits import as_bytes
 from new_process import in_a_new_process
 
 import headwater
 from examples.models import build
+from examples.models.gpt import GPT
 
 SIDE = 256
 TENSOR_BYTES = SIDE * SIDE * 4
@@ -179,3 +181,38 @@ def test_a_list_whose_largest_element_does_not_fit_is_left_as_it_was() -> None:
     with pytest.raises(headwater.OutOfMemory):
         torch._foreach_add_([*small, large], 1.0)
     assert {float(tensor[0]) for tensor in small} == {0.0}
+
+
+@pytest.mark.parametrize("share", [0.7, 0.5, 0.4])
+def test_what_operators_need_beside_their_results_has_its_place_in_the_plan(share: float) -> None:
+    with headwater.budget("8GiB", device="cpu", standby="off"):
+        training = Attention()
+        training.step()
+        peak = headwater.stats().peak_bytes
+        del training
+    headwater.enable(int(peak * share), device="cpu")
+    training = Attention()
+    for _ in range(10):
+        training.step()
+    before = headwater.stats()
+    training.step()
+    after = headwater.stats()
+    assert after.num_fetches > before.num_fetches
+    on_demand = [n.num_fetches - n.num_fetches_ahead for n in (before, after)]
+    assert on_demand[0] == on_demand[1]
+
+
+class Attention:
+    """Blocks of attention, whose backward takes workspaces, and an optimizer with two states."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.net = GPT(vocabulary=3000, width=128, heads=4, layers=6, length=128)
+        self.optimizer = torch.optim.AdamW(self.net.parameters())
+        self.tokens = torch.randint(3000, (2, 129))
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        logits = self.net(self.tokens[:, :-1])
+        F.cross_entropy(logits.flatten(0, 1), self.tokens[:, 1:].flatten()).backward()
+        self.optimizer.step()

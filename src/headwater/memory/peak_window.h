@@ -9,7 +9,7 @@ namespace headwater {
 /// The most of a number over the step that runs and the last few before it. Thread-compatible.
 class PeakWindow {
  public:
-  static constexpr std::size_t kSteps = 4;
+  static constexpr std::size_t kSteps = 16;
 
   void note(std::size_t value) { peaks_[current_] = std::max(peaks_[current_], value); }
   /// The next step begins with `value`.

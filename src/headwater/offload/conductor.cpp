@@ -146,7 +146,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     const bool repeats = score_ && score_->share_matched() >= kSameStep;
     score_ = std::make_unique<Score>(trace);
     if (repeats) {
-      score_->plan_for(budget, costs_of(trace, step_ns, stream));
+      score_->plan_for(budget - budget / kSlackShare, costs_of(trace, step_ns, stream));
       ++num_plans_;
     }
   }

@@ -81,7 +81,10 @@ class Conductor final : public TensorWatcher {
   const Score* score() const { return score_.get(); }
 
  private:
-  static constexpr double kSameStep = 0.95;      // share of operators that makes two steps alike
+  static constexpr double kSameStep = 0.95;  // share of operators that makes two steps alike
+  // Of the budget, left out of plans. Where a plan fills it, an operator that needs a little more
+  // sends away what another needs soon, which then comes back in the same way.
+  static constexpr std::size_t kSlackShare = 400;
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
   std::uint64_t num_moves() const;

@@ -67,7 +67,7 @@ std::uint32_t Score::stage_of(Position position) const {
 
 bool Score::suits(std::size_t budget) const {
   constexpr std::size_t kPercent = 100;
-  return budget_ / kPercent * 99 <= budget && budget / kPercent * 90 <= budget_;
+  return budget_ <= budget && budget / kPercent * 90 <= budget_;
 }
 
 double Score::share_matched() const {
