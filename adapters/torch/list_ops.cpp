@@ -205,13 +205,14 @@ std::optional<std::size_t> piece_bytes(SessionState& session) {
   constexpr std::size_t kPiecesAtOnce = 3;
   // A longer one would begin and end later; many short ones keep the host from running ahead, since
   // an optimizer takes a dozen operators a piece.
-  constexpr std::size_t kWantedPieces = 12;
+  constexpr std::size_t kWantedPieces = 16;
   constexpr std::size_t kWantedBytes = std::size_t{512} << 20;
   if (!session.runtime().room_is_short()) {
     return std::nullopt;
   }
-  const std::size_t room = room_for_operators(session);
-  return round_down(std::min(room / kPiecesAtOnce, std::max(room / kWantedPieces, kWantedBytes)));
+  const std::size_t budget = session.runtime().budget().limit();
+  const std::size_t wanted = std::max(round_down(budget / kWantedPieces), kWantedBytes);
+  return std::min(wanted, round_down(room_for_operators(session) / kPiecesAtOnce));
 }
 
 void run_list_op(SessionState& session,

@@ -21,6 +21,7 @@ bool OpScope::try_again(const c10::OutOfMemoryError& error) {
                         ? likely_to_help()
                         : std::numeric_limits<std::size_t>::max());
   allocated_bytes_ = 0;
+  admitted_bytes_ = 0;
   needs_.begin();
   if (played_) {
     played_->began = {};  // the time it takes would tell of the others' leaving
@@ -36,6 +37,7 @@ std::size_t OpScope::likely_to_help() const {
 }
 
 Reservation OpScope::admit(std::size_t bytes) {
+  admitted_bytes_ += bytes;
   if (reserved_.bytes() >= bytes) {
     return reserved_.split(bytes);
   }
@@ -81,6 +83,20 @@ void OpScope::throw_shortage(Shortage shortage) {
     shortage.working_set = least;
   }
   throw_out_of_memory.load()(OutOfMemory(shortage));
+}
+
+std::size_t OpScope::admitted_workspace() {
+  std::size_t results = 0;
+  for (const Tensor* tensor : made_) {
+    results += tensor->bytes;
+  }
+  if (admitted_bytes_ <= results) {
+    return 0;
+  }
+  // Some of it may have been given back meanwhile: it fitted in any case.
+  const std::size_t limit = session_.runtime().budget().limit();
+  const std::size_t room = limit - std::min(limit, pinned_bytes() + results);
+  return std::min(admitted_bytes_ - results, room);
 }
 
 std::size_t OpScope::pinned_bytes() {

@@ -53,7 +53,7 @@ OpScope::NoScope::~NoScope() {
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
   if (traits_.finds_places) {
-    count_places(arguments.front().toTensor());
+    count_places(arguments);
   }
   const auto boxed_key = [this] { return boxed_op_key(op_, arguments_); };
   OpKeyOnce key(boxed_key);
@@ -97,7 +97,7 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     return false;
   }
   if (traits_.finds_places) {
-    count_places(*tensors.front().tensor);
+    count_places(box());
   }
   session_.release_finished_work();
   stream_ = session_.memory().current_stream();
@@ -229,13 +229,7 @@ void OpScope::note_begin(OpKeyOnce& key, StreamRef stream) {
 
 void OpScope::note_end() {
   if (played_) {
-    // On the CPU nobody measures workspaces, but every allocation is admitted.
-    std::size_t results = 0;
-    for (const Tensor* tensor : made_) {
-      results += tensor->bytes;
-    }
-    const std::size_t admitted = allocated_bytes_ - std::min(allocated_bytes_, results);
-    const std::size_t workspace = std::max(needs_.workspace_bytes(), admitted);
+    const std::size_t workspace = std::max(needs_.workspace_bytes(), admitted_workspace());
     session_.runtime().conductor().end_op(*played_, made_, workspace);
     played_.reset();
   }
@@ -257,8 +251,14 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
   }
 }
 
-void OpScope::count_places(const at::Tensor& searched) {
-  if (searched.defined() && searched.dim() >= 2) {
+void OpScope::count_places(Arguments arguments) {
+  constexpr std::size_t kDilation = 4;
+  const at::Tensor& searched = arguments.front().toTensor();
+  const auto is_one = [](std::int64_t step) { return step == 1; };
+  const std::vector<std::int64_t> steps = arguments[kDilation].toIntVector();
+  // A window with gaps may miss the plane and find a place outside.
+  if (searched.defined() && searched.dim() >= 2 &&
+      std::all_of(steps.begin(), steps.end(), is_one)) {
     num_places_ = static_cast<std::size_t>(searched.size(-1) * searched.size(-2));
   }
 }

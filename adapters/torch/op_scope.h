@@ -97,11 +97,13 @@ class OpScope {
   /// Tells the conductor that the operator begins, or what it has made.
   void note_begin(OpKeyOnce& key, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
+  /// On the CPU nobody measures workspaces, but every allocation is admitted. Zero elsewhere.
+  std::size_t admitted_workspace();
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
   /// Remembers how many places there are to find, or says that the result can be packed for them.
-  void count_places(const at::Tensor& searched);
+  void count_places(Arguments arguments);
   void pack_places(const at::Tensor& result) HEADWATER_REQUIRES(cache_.mutex());
 
   SessionState& session_;
@@ -117,6 +119,7 @@ class OpScope {
   Reservation reserved_;
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
+  std::size_t admitted_bytes_ = 0;  // the same with what was reserved for it
   unsigned num_further_tries_ = 0;
   std::size_t num_places_ = 0;  // see OpTraits::finds_places; zero: unknown
   OpNeeds needs_;

@@ -131,9 +131,8 @@ void SessionState::end_step() {
   const StreamRef stream = memory_.current_stream();
   {
     const CacheLock lock(cache());
-    watch_gaps();
-    constexpr std::size_t kSwingShare = 32;  // of the budget
-    const std::size_t reserve = unseen_.end_step(runtime_.budget().limit() / kSwingShare);
+    const std::size_t reserve = bytes_to_leave_free();
+    watch_gaps(reserve);
     runtime_.conductor().end_step(
         static_cast<std::uint64_t>(now_ns), reserve + gaps_.bytes(), stream);
   }
@@ -148,7 +147,17 @@ void SessionState::set_budget(std::size_t bytes) {
   look_for_unseen_bytes();
 }
 
-void SessionState::watch_gaps() {
+std::size_t SessionState::bytes_to_leave_free() {
+  constexpr std::size_t kSwingShare = 32;  // of the budget
+  const Conductor& conductor = runtime_.conductor();
+  if (!conductor.watching()) {  // what was there before tensors were first seen does not count
+    unseen_.start_again();
+  }
+  const std::size_t most = unseen_.end_step(runtime_.budget().limit() / kSwingShare);
+  return conductor.fits_beside(most + gaps_.bytes()) ? most : unseen_.now();
+}
+
+void SessionState::watch_gaps(std::size_t reserve) {
   const Conductor& conductor = runtime_.conductor();
   if (!conductor.watching()) {  // everything fits
     return;
@@ -159,8 +168,7 @@ void SessionState::watch_gaps() {
                           .refusals = count ? count->refusals : Refusals{}};
   step.refusals.num_failures += num_evacuations_.load(std::memory_order_relaxed);
   const std::size_t before = gaps_.bytes();
-  const std::size_t others = unseen_.now();
-  gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(others + bytes); });
+  gaps_.end_step(step, [&](std::size_t bytes) { return conductor.fits_beside(reserve + bytes); });
   if (before == 0 && gaps_.bytes() > 0) {
     runtime_.log().write(LogLevel::kInfo, in_pieces(count, gaps_.bytes()));
   }
@@ -209,12 +217,6 @@ void SessionState::close() {
     std::this_thread::yield();
   }
   memory_.trim();
-}
-
-void SessionState::look_for_unseen_bytes() {
-  if (const std::optional<AllocatorCount> count = working_sets_.count()) {
-    unseen_.look(count->now, runtime_.budget().used());
-  }
 }
 
 Reservation SessionState::admit(std::size_t bytes) {

@@ -75,7 +75,11 @@ class SessionState final : public AllocationGate {
   /// See UnseenBytes, with what is kept free for gaps. The CPU has only the latter, since every
   /// allocation is charged there.
   std::size_t unseen_bytes() const { return unseen_.now() + gaps_.bytes(); }
-  void look_for_unseen_bytes();
+  void look_for_unseen_bytes() {
+    if (const std::optional<AllocatorCount> count = working_sets_.count()) {
+      unseen_.look(count->now, runtime_.budget().used());
+    }
+  }
   /// REQUIRES: nobody stands by.
   void set_budget(std::size_t bytes);
 
@@ -89,8 +93,10 @@ class SessionState final : public AllocationGate {
 
  private:
   void release_step_pins() HEADWATER_EXCLUDES(step_mutex_);
+  /// Of the budget, by a plan, beside what is kept free for gaps.
+  std::size_t bytes_to_leave_free() HEADWATER_REQUIRES(cache().mutex());
   /// Keeps more of the budget free if the device's memory is in too many pieces.
-  void watch_gaps() HEADWATER_REQUIRES(cache().mutex());
+  void watch_gaps(std::size_t reserve) HEADWATER_REQUIRES(cache().mutex());
   /// The tensor behind a storage, adopted if it may be; null once the session has closed.
   Tensor* managed(c10::StorageImpl& storage, Adoption adoption) HEADWATER_REQUIRES(cache().mutex());
 

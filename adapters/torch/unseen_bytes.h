@@ -23,6 +23,12 @@ class UnseenBytes final {
 
   std::size_t now() const { return now_.load(std::memory_order_relaxed); }
 
+  /// Forgets the most of earlier steps.
+  void start_again() {
+    most_.store(now());
+    steps_ = PeakWindow();
+  }
+
   /// The most of the step that ends and the last few before it: what a plan has to leave free. At
   /// most `swing` bytes above those of now, since another thread's operator may have been seen half
   /// way.

@@ -231,32 +231,33 @@ TYPED_TEST_P(DeviceSuite, CopiesOfNothingAndPartsAreFine) {
 }
 
 TYPED_TEST_P(DeviceSuite, PackedNumbersComeBackAsTheyWent) {
-  if (!this->device().info().packs) {
+  Device& device = this->device();
+  if (!device.info().packs) {
     GTEST_SKIP() << "this device does not pack";
   }
-  constexpr std::size_t kCount = 8195;  // some are left over when they go four by four
-  constexpr std::size_t kNumberBytes = kCount * sizeof(std::int64_t);
-  const std::size_t packed = packed_bytes(kNumberBytes, Packing::kWords);
-  void* data = this->device().try_allocate(kNumberBytes, this->stream_);
   auto* there = reinterpret_cast<std::int64_t*>(this->host(0));
-  auto* between = reinterpret_cast<std::uint16_t*>(this->host(2));
-  auto* back = reinterpret_cast<std::int64_t*>(this->host(4));
-  std::fill_n(this->host(2), packed + 1, std::byte{77});
-  for (std::size_t i = 0; i < kCount; ++i) {
-    there[i] = static_cast<std::int64_t>((i * 8) % kWordLimit + i % 8);
+  auto* between = reinterpret_cast<std::uint16_t*>(this->host(4));
+  auto* back = reinterpret_cast<std::int64_t*>(this->host(8));
+  for (const std::size_t count : {1U, 3U, 4U, 8195U, 3 * 65'536U + 5}) {
+    const std::size_t bytes = count * sizeof(std::int64_t);
+    const std::size_t packed = packed_bytes(bytes, Packing::kWords);
+    for (std::size_t i = 0; i < count; ++i) {
+      there[i] = static_cast<std::int64_t>(i * 40'503 % kWordLimit);
+    }
+    std::fill_n(this->host(4), packed + 1, std::byte{77});
+    std::fill_n(back, count, -1);
+    void* data = device.try_allocate(bytes, this->stream_);
+    device.copy(data, there, bytes, Direction::kToDevice, this->stream_);
+    device.enqueue({between, data, bytes, Direction::kToHost, Packing::kWords}, this->stream_);
+    device.copy(data, back, bytes, Direction::kToDevice, this->stream_);
+    device.enqueue({data, between, bytes, Direction::kToDevice, Packing::kWords}, this->stream_);
+    device.copy(back, data, bytes, Direction::kToHost, this->stream_);
+    this->finish(this->stream_);
+    EXPECT_TRUE(std::equal(there, there + count, back)) << count;
+    EXPECT_TRUE(std::equal(there, there + count, between)) << count;
+    EXPECT_EQ(this->host(4)[packed], std::byte{77}) << count;
+    device.free(data, bytes, this->stream_);
   }
-  Device& device = this->device();
-  device.copy(data, there, kNumberBytes, Direction::kToDevice, this->stream_);
-  device.enqueue({between, data, kNumberBytes, Direction::kToHost, Packing::kWords}, this->stream_);
-  device.copy(data, back, kNumberBytes, Direction::kToDevice, this->stream_);  // other bytes
-  device.enqueue({data, between, kNumberBytes, Direction::kToDevice, Packing::kWords},
-                 this->stream_);
-  device.copy(back, data, kNumberBytes, Direction::kToHost, this->stream_);
-  this->finish(this->stream_);
-  EXPECT_TRUE(std::equal(there, there + kCount, back));
-  EXPECT_TRUE(std::equal(there, there + kCount, between));
-  EXPECT_EQ(this->host(2)[packed], std::byte{77});
-  device.free(data, kNumberBytes, this->stream_);
 }
 
 TYPED_TEST_P(DeviceSuite, TimedEventsTellHowLongTheWorkBetweenThemTook) {

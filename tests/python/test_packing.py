@@ -57,6 +57,15 @@ def test_places_in_a_plane_too_large_for_16_bits_stay_as_they_are(minimum: str) 
     assert int(places.clone().max()) == 300 * 300 - 1
 
 
+def test_places_of_windows_with_gaps_stay_as_they_are(minimum: str) -> None:
+    images = torch.randn(1, 1, 2, 32768).to(minimum)
+    options = {"kernel_size": 2, "stride": 1, "padding": 1, "dilation": 3, "return_indices": True}
+    _, places = F.max_pool2d(torch.cat([images, images], dim=2), **options)
+    headwater.disable()
+    _, expected = F.max_pool2d(torch.cat([images, images], dim=2), **options)
+    assert torch.equal(places, expected)
+
+
 def test_a_network_with_pooling_trains_to_the_same_bits(device: str) -> None:
     def train() -> list[bytes]:
         torch.manual_seed(0)

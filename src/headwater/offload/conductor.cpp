@@ -146,7 +146,9 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     const bool repeats = score_ && score_->share_matched() >= kSameStep;
     score_ = std::make_unique<Score>(trace);
     if (repeats) {
-      score_->plan_for(budget - budget / kSlackShare, costs_of(trace, step_ns, stream));
+      const std::size_t less = budget - budget / kSlackShare;
+      const bool fits = !find_misfit(score_->liveness(), less);
+      score_->plan_for(fits ? less : budget, costs_of(trace, step_ns, stream));
       ++num_plans_;
     }
   }

@@ -48,9 +48,6 @@ HostBlock HostRoom::try_allocate(std::size_t bytes, Patience patience) {
 }
 
 HostBlock HostRoom::try_allocate_packed(std::size_t bytes) {
-  if (!packs_) {
-    return {};
-  }
   retired_.collect();
   return pools_.front()->try_gather(bytes);
 }

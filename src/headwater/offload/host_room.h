@@ -60,6 +60,8 @@ class HostRoom final {
   /// ones are none.
   void forget_disk();
   bool has_disk() const { return stowage_.has_value(); }
+  /// Whether anything is packed: what waits in pinned memory and does not go on to a disk.
+  bool packs() const { return packs_; }
   /// Why there was no room and what to do, for messages.
   std::string_view shortage() const;
   void check_invariants() const;

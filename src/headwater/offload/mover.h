@@ -84,6 +84,7 @@ class Mover final {
   void forget_streams();
 
   bool has_disk() const { return host_.has_disk(); }
+  bool packs() const { return host_.packs(); }
   /// See HostRoom::shortage.
   std::string_view host_shortage() const { return host_.shortage(); }
   void check_invariants() const { host_.check_invariants(); }

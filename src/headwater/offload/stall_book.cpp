@@ -39,7 +39,7 @@ void StallBook::count(Direction direction, const Tensor& tensor, Clock::duration
   count.tensor = tensor.id;
   ++count.num_waits;
   count.host_ns += to_ns(spent);
-  count.bytes += tensor.bytes;
+  count.bytes += link_bytes(tensor);
 }
 
 std::vector<Stall> StallBook::worst(std::size_t num, const Costs* links) const {

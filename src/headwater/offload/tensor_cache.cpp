@@ -112,7 +112,7 @@ void TensorCache::release(std::span<const Use> uses) noexcept {
 
 void TensorCache::set_packable(Tensor& tensor, Packing packing) {
   HEADWATER_CHECK_EQ(tensor.bytes % sizeof(std::int64_t), 0U);
-  tensor.packable = packing;
+  tensor.packable = mover_.packs() ? packing : Packing::kNone;
 }
 
 void TensorCache::forget_packings() {

@@ -80,7 +80,7 @@ class TensorCache final : public PinKeeper {
                                     StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void release(std::span<const Use> uses) noexcept HEADWATER_REQUIRES(mutex_);
 
-  /// Its numbers may be packed on their way, until somebody writes them.
+  /// Its numbers may be packed on their way, where anything is, until somebody writes them.
   void set_packable(Tensor& tensor, Packing packing) HEADWATER_REQUIRES(mutex_);
   /// Tensors may be written unseen from now on.
   void forget_packings() HEADWATER_REQUIRES(mutex_);

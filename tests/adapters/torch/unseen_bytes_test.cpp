@@ -27,6 +27,15 @@ TEST(UnseenBytesTest, AStepsMostIsKeptForAFewSteps) {
   EXPECT_EQ(unseen.end_step(kAnySwing), 30U);
 }
 
+TEST(UnseenBytesTest, TheMostIsForgottenWhenItStartsAgain) {
+  UnseenBytes unseen;
+  unseen.look(80, 0);
+  unseen.end_step(kAnySwing);
+  unseen.look(30, 0);
+  unseen.start_again();
+  EXPECT_EQ(unseen.end_step(kAnySwing), 30U);
+}
+
 TEST(UnseenBytesTest, MoreThanASwingAboveThoseOfNowIsNotBelieved) {
   UnseenBytes unseen;
   unseen.look(1000, 0);

@@ -198,7 +198,8 @@ def _settle(task: Task, doubtful: dict[int, tuple[Outcome, str]], send: Send) ->
     """A sample that came out different has failed, unless plain PyTorch does so in many runs."""
     group = task.group
     for _ in range(_NUM_DOUBTS if doubtful else 0):
-        for index, sample in generate(group, task.device, set(doubtful).__contains__):
+        made = generate(group, task.device, set(doubtful).__contains__)
+        for index, sample in _until_it_raises(made, group, _ignore):
             send(Started("plain", index))
             if found := _disagreement(doubtful[index][0], execute(group, index, sample)):
                 del doubtful[index]

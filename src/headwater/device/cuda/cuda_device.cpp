@@ -30,6 +30,23 @@ EventHandle handle_of(const Event& event) {
   return recorded->handle();
 }
 
+// Non-blocking: only events order it against a framework's default stream. Of the highest priority:
+// a copy that packs is a small kernel, which others wait for and which takes little from a large
+// one.
+StreamHandle create_urgent_stream(const Driver& driver) {
+  StreamHandle stream = nullptr;
+  int least = 0;
+  int greatest = 0;
+  const bool has_priorities = driver.stream_create_with_priority != nullptr &&
+                              driver.stream_priority_range != nullptr &&
+                              driver.stream_priority_range(&least, &greatest) == kSuccess;
+  check(driver,
+        has_priorities ? driver.stream_create_with_priority(&stream, kStreamNonBlocking, greatest)
+                       : driver.stream_create(&stream, kStreamNonBlocking),
+        "cuStreamCreate");
+  return stream;
+}
+
 }  // namespace
 
 std::unique_ptr<Device> Device::create(int ordinal) {
@@ -114,9 +131,7 @@ void Device::enqueue(const Copy& copy, StreamRef stream) {
 
 StreamRef Device::create_stream() {
   const CurrentContext current(context_);
-  StreamHandle stream = nullptr;
-  // Non-blocking: only events order it against a framework's default stream.
-  check(driver(), driver().stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");
+  StreamHandle const stream = create_urgent_stream(driver());
   const MutexLock lock(mutex_);
   streams_.push_back(stream);
   return StreamRef(reinterpret_cast<std::uintptr_t>(stream));

@@ -52,6 +52,8 @@ bool look_up_streams(void* library, Driver& driver) {
   if (!look_up(library, "cuEventElapsedTime_v2", driver.event_elapsed_time)) {
     look_up(library, "cuEventElapsedTime", driver.event_elapsed_time);
   }
+  look_up(library, "cuStreamCreateWithPriority", driver.stream_create_with_priority);
+  look_up(library, "cuCtxGetStreamPriorityRange", driver.stream_priority_range);
   return look_up(library, "cuStreamCreate", driver.stream_create) &&
          look_up(library, "cuStreamDestroy_v2", driver.stream_destroy) &&
          look_up(library, "cuStreamSynchronize", driver.stream_synchronize) &&

@@ -22,6 +22,8 @@ inline constexpr Result kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostRegisterPortable = 1;
+inline constexpr unsigned kHostRegisterDeviceMap = 2;  // kernels may use it
+inline constexpr unsigned kHostRegisterFlags = kHostRegisterPortable | kHostRegisterDeviceMap;
 inline constexpr int kAttributeHostPointerWorks = 91;  // for registered memory
 inline constexpr int kAttributeMemoryPoolsSupported = 115;
 
@@ -64,6 +66,8 @@ struct Driver {
   // optional: null where the driver has none
   Result (*event_elapsed_time)(float* milliseconds, EventHandle begin, EventHandle end);
   // optional, as above
+  Result (*stream_create_with_priority)(StreamHandle* stream, unsigned flags, int priority);
+  Result (*stream_priority_range)(int* least, int* greatest);
   Result (*module_load_data)(ModuleHandle* module, const void* image);
   Result (*module_unload)(ModuleHandle module);
   Result (*module_get_function)(FunctionHandle* function, ModuleHandle module, const char* name);

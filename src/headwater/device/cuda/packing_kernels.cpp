@@ -165,7 +165,6 @@ void PackingKernels::enqueue(const Copy& copy, StreamHandle stream) const {
   std::uint64_t count = copy.bytes / sizeof(std::int64_t);
   std::array<void*, 3> arguments{&target, &source, &count};
   const std::uint64_t wanted = count / kNumbersATurn / kThreads + 1;
-  const CurrentContext current(context_);
   check(context_.driver(),
         context_.driver().launch_kernel(copy.direction == Direction::kToHost ? pack_ : unpack_,
                                         static_cast<unsigned>(std::min(wanted, kMostBlocks)),

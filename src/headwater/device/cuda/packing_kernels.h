@@ -19,7 +19,7 @@ class PackingKernels final {
   /// False where the driver cannot compile them or the GPU cannot reach pinned memory by its
   /// address on the host.
   bool available() const { return unpack_ != nullptr; }
-  /// REQUIRES: available(); the host's bytes are pinned.
+  /// REQUIRES: available(); the context is current; the host's bytes are pinned.
   void enqueue(const Copy& copy, StreamHandle stream) const;
 
  private:

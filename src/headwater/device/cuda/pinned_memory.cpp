@@ -67,7 +67,7 @@ void* PinnedMemory::try_allocate(std::size_t bytes) {
   ::madvise(data, bytes, MADV_HUGEPAGE);
   fault_in(data, bytes);
   const CurrentContext current(context_);
-  if (context_.driver().mem_host_register(data, bytes, kHostRegisterPortable) != kSuccess) {
+  if (context_.driver().mem_host_register(data, bytes, kHostRegisterFlags) != kSuccess) {
     ::munmap(data, bytes);
     return nullptr;
   }
