@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace headwater::cuda {
 namespace {
@@ -13,12 +15,12 @@ constexpr std::uint64_t kNumbersATurn = 4;
 
 // Every thread takes four numbers a turn; the first few take what is left over, one each. Addresses
 // are generic: those of pinned host memory are valid on the GPU.
-constexpr const char* kAssembly = R"(
+constexpr std::string_view kHead = R"(
 .version 6.3
 .target sm_75
 .address_size 64
-
-.visible .entry pack(.param .u64 to, .param .u64 from, .param .u64 count)
+)";
+constexpr std::string_view kBegin = R"((.param .u64 to, .param .u64 from, .param .u64 count)
 {
   .reg .pred %p;
   .reg .b16 %h<4>;
@@ -41,67 +43,32 @@ turn:
   setp.ge.u64 %p, %d6, %d5;
   @%p bra left_over;
   shl.b64 %d7, %d6, 5;
+  shl.b64 %d12, %d6, 3;
+)";
+// The turn is %d6: %d7 bytes into the numbers of 64 bits, %d12 into those of 16.
+constexpr std::string_view kPackFour = R"(
   add.u64 %d7, %d1, %d7;
+  add.u64 %d12, %d0, %d12;
   ld.v2.u64 {%d8, %d9}, [%d7];
   ld.v2.u64 {%d10, %d11}, [%d7+16];
   cvt.u16.u64 %h0, %d8;
   cvt.u16.u64 %h1, %d9;
   cvt.u16.u64 %h2, %d10;
   cvt.u16.u64 %h3, %d11;
-  shl.b64 %d7, %d6, 3;
+  st.v4.u16 [%d12], {%h0, %h1, %h2, %h3};
+)";
+constexpr std::string_view kUnpackFour = R"(
   add.u64 %d7, %d0, %d7;
-  st.v4.u16 [%d7], {%h0, %h1, %h2, %h3};
-  add.u64 %d6, %d6, %d4;
-  bra turn;
-left_over:
-  shl.b64 %d5, %d5, 2;
-  add.u64 %d5, %d5, %d3;
-  setp.ge.u64 %p, %d5, %d2;
-  @%p bra end;
-  shl.b64 %d7, %d5, 3;
-  add.u64 %d7, %d1, %d7;
-  ld.u64 %d8, [%d7];
-  cvt.u16.u64 %h0, %d8;
-  shl.b64 %d7, %d5, 1;
-  add.u64 %d7, %d0, %d7;
-  st.u16 [%d7], %h0;
-end:
-  ret;
-}
-
-.visible .entry unpack(.param .u64 to, .param .u64 from, .param .u64 count)
-{
-  .reg .pred %p;
-  .reg .b16 %h<4>;
-  .reg .b32 %r<4>;
-  .reg .b64 %d<16>;
-  ld.param.u64 %d0, [to];
-  ld.param.u64 %d1, [from];
-  ld.param.u64 %d2, [count];
-  mov.u32 %r0, %ctaid.x;
-  mov.u32 %r1, %ntid.x;
-  mov.u32 %r2, %tid.x;
-  mov.u32 %r3, %nctaid.x;
-  mul.wide.u32 %d3, %r0, %r1;
-  cvt.u64.u32 %d4, %r2;
-  add.u64 %d3, %d3, %d4;
-  mul.wide.u32 %d4, %r3, %r1;
-  shr.u64 %d5, %d2, 2;
-  mov.u64 %d6, %d3;
-turn:
-  setp.ge.u64 %p, %d6, %d5;
-  @%p bra left_over;
-  shl.b64 %d7, %d6, 3;
-  add.u64 %d7, %d1, %d7;
-  ld.v4.u16 {%h0, %h1, %h2, %h3}, [%d7];
+  add.u64 %d12, %d1, %d12;
+  ld.v4.u16 {%h0, %h1, %h2, %h3}, [%d12];
   cvt.u64.u16 %d8, %h0;
   cvt.u64.u16 %d9, %h1;
   cvt.u64.u16 %d10, %h2;
   cvt.u64.u16 %d11, %h3;
-  shl.b64 %d7, %d6, 5;
-  add.u64 %d7, %d0, %d7;
   st.v2.u64 [%d7], {%d8, %d9};
   st.v2.u64 [%d7+16], {%d10, %d11};
+)";
+constexpr std::string_view kBetween = R"(
   add.u64 %d6, %d6, %d4;
   bra turn;
 left_over:
@@ -109,17 +76,37 @@ left_over:
   add.u64 %d5, %d5, %d3;
   setp.ge.u64 %p, %d5, %d2;
   @%p bra end;
-  shl.b64 %d7, %d5, 1;
-  add.u64 %d7, %d1, %d7;
-  ld.u16 %h0, [%d7];
-  cvt.u64.u16 %d8, %h0;
   shl.b64 %d7, %d5, 3;
+  shl.b64 %d12, %d5, 1;
+)";
+constexpr std::string_view kPackOne = R"(
+  add.u64 %d7, %d1, %d7;
+  add.u64 %d12, %d0, %d12;
+  ld.u64 %d8, [%d7];
+  cvt.u16.u64 %h0, %d8;
+  st.u16 [%d12], %h0;
+)";
+constexpr std::string_view kUnpackOne = R"(
   add.u64 %d7, %d0, %d7;
+  add.u64 %d12, %d1, %d12;
+  ld.u16 %h0, [%d12];
+  cvt.u64.u16 %d8, %h0;
   st.u64 [%d7], %d8;
+)";
+constexpr std::string_view kEnd = R"(
 end:
   ret;
 }
 )";
+
+std::string assembly() {
+  std::string text(kHead);
+  text.append(".visible .entry pack").append(kBegin).append(kPackFour).append(kBetween);
+  text.append(kPackOne).append(kEnd);
+  text.append(".visible .entry unpack").append(kBegin).append(kUnpackFour).append(kBetween);
+  text.append(kUnpackOne).append(kEnd);
+  return text;
+}
 
 bool reaches_host_addresses(const PrimaryContext& context) {
   int same = 0;
@@ -144,7 +131,7 @@ PackingKernels::PackingKernels(const PrimaryContext& context) : context_(context
   const CurrentContext current(context_);
   FunctionHandle pack = nullptr;
   FunctionHandle unpack = nullptr;
-  if (driver.module_load_data(&module_, kAssembly) == kSuccess &&
+  if (driver.module_load_data(&module_, assembly().c_str()) == kSuccess &&
       driver.module_get_function(&pack, module_, "pack") == kSuccess &&
       driver.module_get_function(&unpack, module_, "unpack") == kSuccess) {
     pack_ = pack;
