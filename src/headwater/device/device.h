@@ -53,11 +53,8 @@ class Device {
   virtual void enqueue(const Copy& copy, StreamRef stream) = 0;
 
   /// Enqueues a copy of bytes as they are.
-  void copy(void* target,
-            const void* source,
-            std::size_t bytes,
-            Direction direction,
-            StreamRef stream) {
+  void copy(
+      void* target, const void* source, std::size_t bytes, Direction direction, StreamRef stream) {
     enqueue({.target = target, .source = source, .bytes = bytes, .direction = direction}, stream);
   }
 
