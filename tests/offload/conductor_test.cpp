@@ -44,6 +44,8 @@ class Training {
 
   /// Operators begin when their tensors are in use already, by somebody else as it were.
   void begin_operators_late() { begin_late_ = true; }
+  /// Operators say which part of the step they belong to.
+  void tell_phases() { tell_phases_ = true; }
 
   /// Runs forward through `depth` layers, backward, and the update.
   void step(
@@ -111,7 +113,8 @@ class Training {
     const auto begin = [&] {
       if (conductor.watching()) {
         const MutexLock lock(rig.cache.mutex());
-        op = conductor.begin_op({.key = OpKey(key)}, uses, kDefaultStream);
+        op = conductor.begin_op(
+            {.key = OpKey(key), .phase = phase_of(key)}, uses, kDefaultStream);
       }
     };
     if (!begin_late_) {
@@ -140,6 +143,11 @@ class Training {
     return made;
   }
 
+  Phase phase_of(std::uint64_t key) const {
+    const Phase part = key == 2 ? Phase::kBackward : Phase::kForward;
+    return tell_phases_ ? part : Phase::kUnknown;
+  }
+
   void finish(const Conductor::Op& op, const std::optional<Content>& made) {
     std::vector<Tensor*> results;
     if (made) {
@@ -151,6 +159,7 @@ class Training {
 
   std::vector<Content> parameters_;
   bool begin_late_ = false;
+  bool tell_phases_ = false;
   unsigned next_seed_ = 1;
   std::uint64_t now_ns_ = 0;
 };
@@ -357,6 +366,18 @@ TEST(ConductorTest, MoreBytesForOthersMakeOnePlanThatLeavesThem) {
   ASSERT_TRUE(training.has_plan());
   for (const PlannedStage& stage : training.conductor.score()->plan().stages) {
     EXPECT_LE(stage.peak_bytes, 8_KiB);
+  }
+}
+
+TEST(ConductorTest, TheFirstStepThatIsWatchedLeavesTheBytesForOthers) {
+  for (const std::size_t for_others : {0_KiB, 30_KiB}) {
+    Training training({.budget = 32_KiB}, 40);
+    training.tell_phases();
+    training.for_others = for_others;
+    training.step(40);
+    ASSERT_TRUE(training.conductor.watching());
+    const Statistics second = training.step_statistics(40);
+    EXPECT_EQ(second.num_fetches_ahead > 0, for_others == 0) << for_others;
   }
 }
 

@@ -121,6 +121,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const bool moved = has_moved();
   moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
+  reserve_ = reserve;
   if (!watching()) {
     if (moved && budget_.limit() > 0) {  // with no room at all there is nothing to plan
       unplanned_.reset();
@@ -134,7 +135,6 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   unplanned_.end_step();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
-  reserve_ = reserve;
   const std::size_t limit = budget_.limit();
   const std::size_t budget = limit - std::min(limit, reserve);
   stage_.reset();
