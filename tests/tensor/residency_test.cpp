@@ -15,8 +15,8 @@ namespace {
 using S = Residency;
 using E = ResidencyEvent;
 
-constexpr int kNumStates = 6;
-constexpr int kNumEvents = 10;
+constexpr int kNumStates = 7;
+constexpr int kNumEvents = 12;
 
 struct Rule {
   S from;
@@ -27,6 +27,7 @@ struct Rule {
 constexpr Rule kRules[] = {
     {S::kDevice, E::kWriteBackBegins, S::kWritingBack},
     {S::kDevice, E::kWrite, S::kDevice},
+    {S::kDevice, E::kGiveUp, S::kGivenUp},
     {S::kDevice, E::kRelease, S::kReleased},
     {S::kWritingBack, E::kWriteBackEnds, S::kBoth},
     {S::kWritingBack, E::kWriteBackFails, S::kDevice},
@@ -41,6 +42,8 @@ constexpr Rule kRules[] = {
     {S::kFetching, E::kFetchEnds, S::kBoth},
     {S::kFetching, E::kFetchFails, S::kHost},
     {S::kFetching, E::kRelease, S::kReleased},
+    {S::kGivenUp, E::kReplay, S::kDevice},
+    {S::kGivenUp, E::kRelease, S::kReleased},
 };
 
 TEST(ResidencyTest, EveryRuleOfTheTableHolds) {
@@ -82,6 +85,7 @@ TEST(ResidencyTest, DeviceBytesAreReadableWithACurrentDeviceCopyOnly) {
   EXPECT_TRUE(on_device(S::kBoth));
   EXPECT_FALSE(on_device(S::kHost));
   EXPECT_FALSE(on_device(S::kFetching));
+  EXPECT_FALSE(on_device(S::kGivenUp));
   EXPECT_FALSE(on_device(S::kReleased));
 }
 

@@ -19,6 +19,9 @@ struct Statistics {
   std::uint64_t num_stows = 0;
   std::uint64_t num_recalls = 0;
   std::uint64_t num_recalls_ahead = 0;  // of those, begun before anybody asked
+  std::uint64_t num_given_up = 0;       // tensors whose bytes are nowhere until they are replayed
+  std::uint64_t num_replays = 0;        // tensors whose bytes operators have made again
+  std::uint64_t bytes_replayed = 0;
   std::uint64_t stall_ns = 0;           // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
@@ -39,6 +42,9 @@ constexpr Statistics operator-(const Statistics& later, const Statistics& earlie
       .num_stows = later.num_stows - earlier.num_stows,
       .num_recalls = later.num_recalls - earlier.num_recalls,
       .num_recalls_ahead = later.num_recalls_ahead - earlier.num_recalls_ahead,
+      .num_given_up = later.num_given_up - earlier.num_given_up,
+      .num_replays = later.num_replays - earlier.num_replays,
+      .bytes_replayed = later.bytes_replayed - earlier.bytes_replayed,
       .stall_ns = later.stall_ns - earlier.stall_ns,
   };
 }

@@ -63,6 +63,14 @@ void Mover::drop(Tensor& tensor) {
   listener_.on_move(tensor);
 }
 
+void Mover::give_up(Tensor& tensor) {
+  registry_.apply(tensor, ResidencyEvent::kGiveUp);
+  const Buffer freed = std::move(tensor.device);
+  tensor.charge.release();
+  listener_.on_move(tensor);
+  ++statistics_.num_given_up;
+}
+
 bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
   if (!try_begin_fetch(tensor, stream)) {
     return false;
@@ -146,6 +154,8 @@ void Mover::abandon_fetch(Tensor& tensor) {
 
 void Mover::mark_written(Tensor& tensor, StreamRef stream) {
   tensor.packable = Packing::kNone;
+  tensor.replayable = false;
+  ++tensor.num_writes;
   if (tensor.residency == Residency::kWritingBack) {
     device_.wait(stream, tensor.copied);
   }

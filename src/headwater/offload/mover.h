@@ -48,6 +48,8 @@ class Mover final {
   /// Gives up the device bytes of a tensor whose host bytes are the same, or will be when the
   /// write-back under way ends. Throws, with the tensor left on the device, if that has failed.
   void drop(Tensor& tensor);
+  /// Gives up the device bytes of a tensor that has no copy; operators make them again.
+  void give_up(Tensor& tensor);
   /// Ends a write-back under way, and leaves the tensor on the device.
   void finish_write_back(Tensor& tensor);
   /// Brings the bytes from disk to the host, where they are not there yet. False when the host has

@@ -123,6 +123,26 @@ void TensorCache::forget_packings() {
   }
 }
 
+void TensorCache::forbid_replay(Tensor& tensor) {
+  HEADWATER_CHECK(tensor.residency != Residency::kGivenUp);
+  tensor.replayable = false;
+}
+
+void TensorCache::take_over(Tensor& tensor, Tensor& twin) {
+  HEADWATER_CHECK_EQ(tensor.bytes, twin.bytes);
+  HEADWATER_CHECK(twin.num_pins == 0 && on_device(twin.residency));
+  tensor.stream = twin.stream;
+  tensor.home = twin.home;
+  tensor.fetched = twin.fetched;
+  tensor.device = std::move(twin.device);
+  tensor.charge = std::move(twin.charge);
+  registry_.apply(tensor, ResidencyEvent::kReplay);
+  listener_.on_move(tensor);
+  ++statistics_.num_replays;
+  statistics_.bytes_replayed += tensor.bytes;
+  static_cast<void>(forget(twin));
+}
+
 Pin TensorCache::hold(Tensor& tensor, StreamRef stream) {
   const Use use{&tensor, AccessKind::kWrite};
   static_cast<void>(acquire({&use, 1}, {.op = "hold"}, stream));
@@ -179,7 +199,7 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
 
 bool TensorCache::try_start_write_back(Tensor& tensor) {
   // Whoever has it pinned may still write what would be missing from the copy.
-  return tensor.num_pins == 0 && tensor.residency == Residency::kDevice &&
+  return tensor.num_pins == 0 && !tensor.replayable && tensor.residency == Residency::kDevice &&
          mover_.try_start_write_back(tensor);
 }
 
@@ -192,7 +212,7 @@ bool TensorCache::write_back_oldest(std::size_t bytes) {
   for (int i = 0; i < kMostLooks && ready < bytes && it != registry_.resident().end(); ++i) {
     Tensor& tensor = *it++;
     if (tensor.num_pins == 0 && tensor.bytes >= least) {
-      if (!has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
+      if (!tensor.replayable && !has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
         return false;
       }
       ready += tensor.bytes;
@@ -284,6 +304,7 @@ TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef
       continue;
     }
     tensor.request = request_;
+    HEADWATER_CHECK(tensor.residency != Residency::kGivenUp);  // replayed before
     demand.bytes += tensor.bytes;
     if (!on_device(tensor.residency)) {
       const bool arriving = tensor.residency == Residency::kFetching;
@@ -422,6 +443,10 @@ bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
   keep(tensor);
   if (tensor.num_pins > 0 || !on_device(tensor.residency)) {
     return false;
+  }
+  if (tensor.residency == Residency::kDevice && tensor.replayable) {
+    mover_.give_up(tensor);
+    return true;
   }
   if (tensor.residency == Residency::kBoth) {
     ++statistics_.num_clean_drops;

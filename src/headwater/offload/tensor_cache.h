@@ -85,6 +85,15 @@ class TensorCache final : public PinKeeper {
   /// Tensors may be written unseen from now on.
   void forget_packings() HEADWATER_REQUIRES(mutex_);
 
+  /// Operators can make its bytes again, until somebody writes them: room is made by giving them
+  /// up, not by copying them.
+  void allow_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = true; }
+  /// REQUIRES: it has not been given up.
+  void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  /// Gives a tensor that was given up the device bytes of its twin, which operators have made
+  /// again. The twin is gone then. REQUIRES: nobody has pinned it, and its owner has let go of it.
+  void take_over(Tensor& tensor, Tensor& twin) HEADWATER_REQUIRES(mutex_);
+
   /// Pins one tensor for as long as the token lives; counts as a write, since whoever holds the
   /// address may write through it.
   [[nodiscard]] Pin hold(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);

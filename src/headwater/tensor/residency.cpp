@@ -13,12 +13,12 @@ namespace {
 using S = Residency;
 using E = ResidencyEvent;
 
-constexpr std::size_t kNumStates = 6;
-constexpr std::size_t kNumEvents = 10;
+constexpr std::size_t kNumStates = 7;
+constexpr std::size_t kNumEvents = 12;
 using Row = std::array<std::optional<S>, kNumEvents>;
 
 constexpr std::array<std::string_view, kNumStates> kStateNames{
-    "device", "writing back", "both", "host", "fetching", "released"};
+    "device", "writing back", "both", "host", "fetching", "given up", "released"};
 constexpr std::array<std::string_view, kNumEvents> kEventNames{"write-back begins",
                                                                "write-back ends",
                                                                "write-back fails",
@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, kNumEvents> kEventNames{"write-back begin
                                                                "fetch fails",
                                                                "write",
                                                                "forget",
+                                                               "give up",
+                                                               "replay",
                                                                "release"};
 
 constexpr std::size_t index(S state) {
@@ -44,6 +46,7 @@ constexpr std::array<Row, kNumStates> make_table() {
   const auto rule = [&table](S from, E event, S to) { table[index(from)][index(event)] = to; };
   rule(S::kDevice, E::kWriteBackBegins, S::kWritingBack);
   rule(S::kDevice, E::kWrite, S::kDevice);
+  rule(S::kDevice, E::kGiveUp, S::kGivenUp);
   rule(S::kDevice, E::kRelease, S::kReleased);
   rule(S::kWritingBack, E::kWriteBackEnds, S::kBoth);
   rule(S::kWritingBack, E::kWriteBackFails, S::kDevice);
@@ -58,6 +61,8 @@ constexpr std::array<Row, kNumStates> make_table() {
   rule(S::kFetching, E::kFetchEnds, S::kBoth);
   rule(S::kFetching, E::kFetchFails, S::kHost);
   rule(S::kFetching, E::kRelease, S::kReleased);
+  rule(S::kGivenUp, E::kReplay, S::kDevice);
+  rule(S::kGivenUp, E::kRelease, S::kReleased);
   return table;
 }
 

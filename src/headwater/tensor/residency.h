@@ -15,13 +15,15 @@ namespace headwater {
 ///
 /// Offload is a write-back followed by a drop; of a tensor that was only read since its fetch it
 /// is the drop alone, which moves no bytes. A copy below that others need the room of is forgotten:
-/// kBoth becomes kDevice.
+/// kBoth becomes kDevice. Bytes that operators can make again are given up without a copy: kDevice
+/// becomes kGivenUp, until they are replayed.
 enum class Residency : unsigned char {
   kDevice,
   kWritingBack,
   kBoth,
   kHost,
   kFetching,
+  kGivenUp,
   kReleased,
 };
 
@@ -35,6 +37,8 @@ enum class ResidencyEvent : unsigned char {
   kFetchFails,
   kWrite,
   kForget,
+  kGiveUp,
+  kReplay,
   kRelease,
 };
 

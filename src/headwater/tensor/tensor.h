@@ -21,7 +21,8 @@ namespace headwater {
 ///
 /// Invariants: `device` and `charge` are set exactly when the residency is on the device or a fetch
 /// is in flight; `host` is set while a move is in flight, and `host` or a current `disk` in kBoth
-/// and kHost; neither is set in other residencies; a pinned tensor is on the device.
+/// and kHost; neither is set in other residencies; a pinned tensor is on the device; one that has
+/// been given up is replayable.
 struct Tensor {
   TensorId id;
   std::size_t bytes = 0;
@@ -33,6 +34,8 @@ struct Tensor {
   bool fetched = false;                    // the device bytes came from a fetch
   Packing packable = Packing::kNone;       // what its numbers allow, until somebody writes it
   Packing packing = Packing::kNone;        // of the host bytes
+  bool replayable = false;                 // operators can make its bytes again
+  std::uint64_t num_writes = 0;            // to it, since it was adopted
   bool leaving = false;                    // the device bytes go as soon as somebody needs the room
   std::uint64_t request = 0;               // last request that pinned it, to count its bytes once
   StreamRef stream = kDefaultStream;       // last stream that used or moved the device bytes
