@@ -240,6 +240,9 @@ void run_managed(SessionState& session,
                  torch::jit::Stack& stack) {
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
+  if (Lineage::recording()) {
+    scope.write_recipe(keys);
+  }
   if (traits.repeatable) {
     redispatch_with_further_tries(scope, op, traits, keys, stack);
   } else {
@@ -255,11 +258,12 @@ void start_intercepting(const std::shared_ptr<SessionState>& session) {
     throw Error("A Headwater session is open already. Close it before opening another.");
   }
   attach_thread();
-  StorageBook::set_reporting_to(&session->cache(), [](c10::StorageImpl& absent) {
-    if (const std::shared_ptr<SessionState> now = active_session()) {
-      now->hold_until_step_ends(absent);
-    }
-  });
+  StorageBook::set_reporting_to(
+      &session->cache(), &session->lineage(), [](c10::StorageImpl& absent) {
+        if (const std::shared_ptr<SessionState> now = active_session()) {
+          now->hold_until_step_ends(absent);
+        }
+      });
   if (session->device().is_cpu()) {
     ChargingAllocator::install(session);
   }

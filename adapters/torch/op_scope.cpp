@@ -2,6 +2,7 @@
 
 #include "cache_lock.h"
 #include "out_of_memory.h"
+#include "replay.h"
 #include "session_state.h"
 
 #include <c10/core/GradMode.h>
@@ -59,8 +60,14 @@ void OpScope::acquire(Arguments arguments) {
   OpKeyOnce key(boxed_key);
   session_.release_finished_work();
   try {
-    session_.turns().take([&] { return try_acquire(Waiting::kAllowed, key); },
-                          [&] { static_cast<void>(try_acquire(Waiting::kOver, key)); });
+    for (;;) {
+      session_.turns().take([&] { return try_acquire(Waiting::kAllowed, key); },
+                            [&] { static_cast<void>(try_acquire(Waiting::kOver, key)); });
+      if (!to_replay_) {
+        return;
+      }
+      replay(session_, to_replay_);
+    }
   } catch (const OutOfMemory& error) {
     throw_out_of_memory.load()(error);
   }
@@ -72,6 +79,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& ke
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
+  if (must_replay_first()) {
+    return std::nullopt;
+  }
   note_begin(key, stream);
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
@@ -93,7 +103,7 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
                                c10::function_ref<OpKey()> work_out_key,
                                c10::function_ref<torch::jit::Stack()> box) {
   OpKeyOnce key(work_out_key);
-  if (!needs_.fit_as_is(tensors, key)) {
+  if (Lineage::recording() || session_.lineage().active() || !needs_.fit_as_is(tensors, key)) {
     return false;
   }
   if (traits_.finds_places) {
@@ -135,7 +145,13 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
   reserved_.release();
+  if (recipe_) {
+    find_fresh(results);
+  }
   adopt(results, stream, nullptr);
+  if (recipe_) {
+    leave_recipe();
+  }
   if (num_places_ > 0) {
     pack_places(results.back().toTensor());
   }
@@ -222,7 +238,7 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
 
 void OpScope::note_begin(OpKeyOnce& key, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
-  if (!played_ && conductor.watching()) {  // an attempt may have gone before
+  if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
     played_ = conductor.begin_op({.key = key(), .phase = phase_now()}, uses_, stream);
   }
 }
@@ -248,27 +264,6 @@ void OpScope::adopt(c10::ArrayRef<c10::IValue> results,
         pinned->push_back(use);
       }
     });
-  }
-}
-
-void OpScope::count_places(Arguments arguments) {
-  constexpr std::size_t kDilation = 4;
-  const at::Tensor& searched = arguments.front().toTensor();
-  const auto is_one = [](std::int64_t step) { return step == 1; };
-  const std::vector<std::int64_t> steps = arguments[kDilation].toIntVector();
-  // A window with gaps may miss the plane and find a place outside.
-  if (searched.defined() && searched.dim() >= 2 &&
-      std::all_of(steps.begin(), steps.end(), is_one)) {
-    num_places_ = static_cast<std::size_t>(searched.size(-1) * searched.size(-2));
-  }
-}
-
-void OpScope::pack_places(const at::Tensor& result) {
-  Tensor* const tensor = StorageBook::find(*result.storage().unsafeGetStorageImpl());
-  // All of the storage is this result, and nobody has written it since.
-  if (tensor != nullptr && num_places_ <= kWordLimit && result.scalar_type() == at::kLong &&
-      tensor->bytes == result.nbytes()) {
-    cache_.set_packable(*tensor, Packing::kWords);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/offload/conductor.h"
+#include "lineage.h"
 #include "op_needs.h"
 #include "op_traits.h"
 #include "tensor_walk.h"
@@ -11,7 +12,9 @@
 #include <c10/util/SmallVector.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace headwater::adapter {
@@ -39,6 +42,8 @@ class OpScope {
   bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
                         c10::function_ref<OpKey()> work_out_key,
                         c10::function_ref<torch::jit::Stack()> box);
+  /// Writes down how it can run again, once its tensors are there.
+  void write_recipe(c10::DispatchKeySet keys);
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
   /// The same after acquire_resident().
@@ -102,6 +107,12 @@ class OpScope {
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
+  /// Whether something has to be made again before it can run.
+  bool must_replay_first() HEADWATER_REQUIRES(cache_.mutex());
+  /// Remembers the results that are in storages of their own, before they are adopted.
+  void find_fresh(c10::ArrayRef<c10::IValue> results) HEADWATER_REQUIRES(cache_.mutex());
+  /// Ties its recipe to what it has made or written.
+  void leave_recipe() HEADWATER_REQUIRES(cache_.mutex());
   /// Remembers how many places there are to find, or says that the result can be packed for them.
   void count_places(Arguments arguments);
   void pack_places(const at::Tensor& result) HEADWATER_REQUIRES(cache_.mutex());
@@ -123,6 +134,11 @@ class OpScope {
   unsigned num_further_tries_ = 0;
   std::size_t num_places_ = 0;  // see OpTraits::finds_places; zero: unknown
   OpNeeds needs_;
+  // see Note [Replay]
+  std::shared_ptr<Origin> to_replay_;
+  std::shared_ptr<Recipe> recipe_;  // null: it leaves none
+  Tensor* written_ = nullptr;       // by it, in place
+  c10::SmallVector<std::pair<std::size_t, c10::StorageImpl*>, 2> fresh_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;
   c10::SmallVector<Tensor*, 4> made_;

@@ -59,7 +59,8 @@ SessionState::SessionState(const Options& options, c10::Device device)
       ops_(device.type()),
       working_sets_(device),
       pending_work_(runtime_.conductor()),
-      standby_(*this, options.standby) {
+      standby_(*this, options.standby),
+      lineage_(runtime_.cache(), device) {
   look_for_unseen_bytes();
 }
 
@@ -82,11 +83,9 @@ std::vector<Pin> SessionState::pin(const at::Tensor& tensor) {
   }
   const NoStandby managed_meanwhile(*this);  // adopting what another thread uses is not safe then
   std::vector<Pin> pins;
-  const CacheLock lock(cache());
   for_each_storage(tensor, [this, &pins](c10::StorageImpl& storage, Adoption adoption) {
-    cache().mutex().assume_held();
-    if (Tensor* found = managed(storage, adoption)) {
-      pins.push_back(cache().hold(*found, memory_.current_stream()));
+    if (Pin pinned = pin_now(storage, adoption)) {
+      pins.push_back(std::move(pinned));
     }
   });
   return pins;
@@ -98,9 +97,8 @@ std::vector<Pin> SessionState::pin(c10::StorageImpl& storage) {
   }
   const NoStandby managed_meanwhile(*this);
   std::vector<Pin> pins;
-  const CacheLock lock(cache());
-  if (Tensor* found = managed(storage, Adoption::kAllowed)) {
-    pins.push_back(cache().hold(*found, memory_.current_stream()));
+  if (Pin pinned = pin_now(storage, Adoption::kAllowed)) {
+    pins.push_back(std::move(pinned));
   }
   return pins;
 }
@@ -118,6 +116,7 @@ void SessionState::hold_for_life(c10::StorageImpl& storage) {
     return;
   }
   const NoStandby managed_meanwhile(*this);
+  const Pin there = pin_now(storage, Adoption::kAllowed);
   const CacheLock lock(cache());
   if (Tensor* found = managed(storage, Adoption::kAllowed)) {
     cache().hold_for_life(*found, memory_.current_stream());
@@ -131,6 +130,7 @@ void SessionState::end_step() {
   const StreamRef stream = memory_.current_stream();
   {
     const CacheLock lock(cache());
+    lineage_.end_step();
     const std::size_t reserve = bytes_to_leave_free();
     watch_gaps(reserve);
     runtime_.conductor().end_step(
@@ -204,6 +204,7 @@ void SessionState::close() {
   release_step_pins();
   release_finished_work();
   static_cast<void>(standby_.end());  // what was noted is where it was made
+  replay_all();
   for (;;) {
     runtime_.close(memory_.current_stream());
     {

@@ -4,6 +4,7 @@
 #include "headwater/offload/gap_allowance.h"
 #include "headwater/runtime/runtime.h"
 #include "headwater/torch.h"
+#include "lineage.h"
 #include "op_traits.h"
 #include "pending_work.h"
 #include "standby.h"
@@ -58,6 +59,7 @@ class SessionState final : public AllocationGate {
   PendingWork& pending_work() { return pending_work_; }
   Turns& turns() { return turns_; }
   Standby& standby() { return standby_; }
+  Lineage& lineage() { return lineage_; }
 
   /// Whether room for what an operator allocates must be made before it runs. On the CPU the
   /// allocator asks when it is allocated, which is too late only where operators take turns;
@@ -92,6 +94,10 @@ class SessionState final : public AllocationGate {
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  /// Pins a storage; an empty pin where it is not managed.
+  Pin pin_now(c10::StorageImpl& storage, Adoption adoption);
+  /// Makes again what was given up, all of it, and forgets how.
+  void replay_all();
   void release_step_pins() HEADWATER_EXCLUDES(step_mutex_);
   /// Of the budget, by a plan, beside what is kept free for gaps.
   std::size_t bytes_to_leave_free() HEADWATER_REQUIRES(cache().mutex());
@@ -108,6 +114,7 @@ class SessionState final : public AllocationGate {
   PendingWork pending_work_;
   Turns turns_;
   Standby standby_;
+  Lineage lineage_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);

@@ -179,7 +179,7 @@ void Standby::try_begin() {
 }
 
 bool Standby::may_begin() {
-  if (num_blocks_.load() != 0 || policy_ == StandbyPolicy::kOff ||
+  if (num_blocks_.load() != 0 || policy_ == StandbyPolicy::kOff || session_.lineage().active() ||
       session_.runtime().conductor().watching()) {
     return false;
   }

@@ -3,6 +3,7 @@
 #include "cache_lock.h"
 #include "charging_allocator.h"
 #include "headwater/base/check.h"
+#include "lineage.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -15,6 +16,7 @@ namespace headwater::adapter {
 namespace {
 
 std::atomic<TensorCache*> reporting_to{nullptr};
+std::atomic<Lineage*> lineage_of_all{nullptr};
 std::atomic<StorageBook::BringBack> bring_back_function{nullptr};
 std::atomic<bool> collectives_in_use{false};
 
@@ -111,8 +113,9 @@ StorageBook::StorageBook(TorchMemory& memory, std::size_t min_tensor_bytes)
   check_layout();
 }
 
-void StorageBook::set_reporting_to(TensorCache* cache, BringBack bring_back) {
+void StorageBook::set_reporting_to(TensorCache* cache, Lineage* lineage, BringBack bring_back) {
   reporting_to.store(cache);
+  lineage_of_all.store(lineage);
   bring_back_function.store(bring_back);
 }
 
@@ -122,9 +125,13 @@ void StorageBook::expect_collectives() {
 
 void StorageBook::free_managed(void* context) {
   TensorCache& cache = *reporting_to.load();
+  Lineage& lineage = *lineage_of_all.load();
+  auto& tensor = *static_cast<Tensor*>(context);
   Buffer freed;
   const CacheLock lock(cache);
-  freed = cache.forget(*static_cast<Tensor*>(context));
+  if (!lineage.active() || !lineage.outlives(tensor, &free_managed)) {
+    freed = cache.forget(tensor);
+  }
 }
 
 c10::intrusive_ptr<c10::StorageImpl> StorageBook::try_refer_to(c10::StorageImpl& storage) {

@@ -12,6 +12,8 @@
 
 namespace headwater::adapter {
 
+class Lineage;
+
 /// Ties storages to tensors: a managed storage's data pointer carries the tensor as its context
 /// and our function as its deleter, so the tensor is found in O(1) and every free is heard of.
 ///
@@ -26,9 +28,9 @@ class StorageBook final : public MoveListener {
 
   using BringBack = void (*)(c10::StorageImpl& absent);
 
-  /// The cache that deleters report to, and how absent bytes that somebody asks for come back; the
-  /// storages of one session at a time are managed.
-  static void set_reporting_to(TensorCache* cache, BringBack bring_back);
+  /// The cache and the lineage that deleters report to, and how absent bytes that somebody asks for
+  /// come back; the storages of one session at a time are managed.
+  static void set_reporting_to(TensorCache* cache, Lineage* lineage, BringBack bring_back);
   /// See Note [Reading bytes that are away].
   static void expect_collectives();
 

@@ -34,6 +34,7 @@ if not disabled_by_environment():
     processes.install()
 
 from headwater.errors import OutOfMemory  # noqa: E402
+from headwater.regions import region  # noqa: E402
 from headwater.session import (  # noqa: E402
     budget,
     disable,
@@ -59,6 +60,7 @@ __all__ = [
     "end_step",
     "hold",
     "is_enabled",
+    "region",
     "reset_peak_stats",
     "set_budget",
     "stalls",

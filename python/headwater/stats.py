@@ -53,6 +53,9 @@ class Stats:
     num_stows: int = 0  # tensors written to disk
     num_recalls: int = 0  # tensors read back from it
     num_recalls_ahead: int = 0  # of those, begun before an operator asked
+    num_given_up: int = 0  # tensors whose bytes went without a copy: operators can make them again
+    num_replays: int = 0  # tensors made again
+    bytes_replayed: int = 0
     num_plans: int = 0  # made so far; a step that repeats itself needs one
     num_ops_held_back: int = 0  # began no moves ahead, since a collective used the link
     num_stages: int = 0  # of the plan that is followed now; 0 when there is none

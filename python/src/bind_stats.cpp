@@ -40,6 +40,9 @@ py::dict stats() {
   d["num_stows"] = s.moves.num_stows;
   d["num_recalls"] = s.moves.num_recalls;
   d["num_recalls_ahead"] = s.moves.num_recalls_ahead;
+  d["num_given_up"] = s.moves.num_given_up;
+  d["num_replays"] = s.moves.num_replays;
+  d["bytes_replayed"] = s.moves.bytes_replayed;
   d["num_offloads"] = s.moves.num_offloads;
   d["num_fetches"] = s.moves.num_fetches;
   d["num_offloads_ahead"] = s.moves.num_offloads_ahead;

@@ -192,6 +192,10 @@ void bind_session(py::module_& m) {
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
   m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
+  m.def("set_recording", [](bool recording) {
+    const auto wanted = recording ? adapter::Recording::kOn : adapter::Recording::kOff;
+    return adapter::Lineage::set_recording(wanted) == adapter::Recording::kOn;
+  });
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);
   m.def("after_fork", &after_fork);

@@ -1,0 +1,245 @@
+#include "lineage.h"
+
+#include "cache_lock.h"
+#include "storage_book.h"
+#include "tensor_walk.h"
+
+#include <utility>
+
+namespace headwater::adapter {
+namespace {
+
+constinit thread_local Recording recording_here = Recording::kOff;
+
+bool has_bytes(const Origin& origin) {
+  return origin.tensor != nullptr && origin.tensor->residency != Residency::kGivenUp;
+}
+
+/// Whether its writers lead to the bytes it has now.
+bool is_current(const Origin& origin) {
+  return origin.sound &&
+         (origin.tensor == nullptr || origin.num_writes == origin.tensor->num_writes);
+}
+
+template <class Visit>
+void for_each_picture(Recipe& recipe, Visit visit) {
+  for (Ingredient& ingredient : recipe.arguments) {
+    for (Part& part : ingredient.parts) {
+      if (part.picture) {
+        visit(*part.picture);
+      }
+    }
+  }
+}
+
+std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
+  std::vector<std::shared_ptr<Origin>> inputs;
+  for_each_picture(const_cast<Recipe&>(recipe), [&inputs](const Picture& picture) {
+    if (picture.origin) {
+      inputs.push_back(picture.origin);
+    }
+  });
+  return inputs;
+}
+
+/// The storages of an argument's tensors, in the order of a recipe's pictures.
+template <class Visit>
+void for_each_managed(const c10::IValue& value, Visit visit) {
+  for_each_storage(value, [&visit](c10::StorageImpl& storage, Adoption) {
+    if (Tensor* tensor = StorageBook::find(storage)) {
+      visit(*tensor);
+    }
+  });
+}
+
+}  // namespace
+
+Origin::~Origin() {
+  if (kept) {  // to free it takes the mutex, which is held here
+    drop_after_unlocking(
+        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(kept.unsafeGetStorageImpl()));
+  }
+}
+
+bool Lineage::recording() {
+  return recording_here == Recording::kOn;
+}
+
+Recording Lineage::set_recording(Recording recording) {
+  return std::exchange(recording_here, recording);
+}
+
+void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
+  for (std::size_t i = 0; i < recipe.arguments.size(); ++i) {
+    std::vector<Tensor*> tensors;
+    for_each_managed(arguments[i], [&tensors](Tensor& tensor) { tensors.push_back(&tensor); });
+    auto next = tensors.begin();
+    for (Part& part : recipe.arguments[i].parts) {
+      if (part.picture && next != tensors.end()) {
+        Tensor& tensor = **next++;
+        part.picture->origin = &tensor == written ? nullptr : find_or_add(tensor);
+      }
+    }
+  }
+}
+
+void Lineage::made(Tensor& tensor,
+                   const std::shared_ptr<const Recipe>& recipe,
+                   std::size_t result) {
+  const std::shared_ptr<Origin> origin = find_or_add(tensor);
+  origin->writers.clear();
+  origin->cost = 0;
+  origin->sound = true;
+  take_in(origin, {.recipe = recipe, .result = result});
+}
+
+void Lineage::wrote(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe) {
+  const std::shared_ptr<Origin> origin = find(tensor);
+  // The write at hand has been counted already.
+  if (origin && origin->sound && origin->num_writes + 1 == tensor.num_writes) {
+    take_in(origin, {.recipe = recipe});
+  } else if (origin) {
+    refuse(*origin);
+  }
+}
+
+void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer) {
+  const std::vector<std::shared_ptr<Origin>> inputs = inputs_of(*writer.recipe);
+  origin->cost += 1;
+  for (const std::shared_ptr<Origin>& input : inputs) {
+    origin->cost += input->cost;
+  }
+  if (origin->cost > kMostCost) {  // others begin here
+    origin->cost = 0;
+    refuse(*origin);
+    return;
+  }
+  for (const std::shared_ptr<Origin>& input : inputs) {
+    input->dependents.push_back(origin);
+  }
+  origin->writers.push_back(std::move(writer));
+  origin->num_writes = origin->tensor->num_writes;
+  cache_.allow_replay(*origin->tensor);
+}
+
+std::shared_ptr<Origin> Lineage::next_to_replay(std::span<const Use> uses) {
+  for (const Use& use : uses) {
+    std::shared_ptr<Origin> origin = find(*use.tensor);
+    if (use.tensor->residency == Residency::kGivenUp) {
+      return origin;
+    }
+    if (origin && use.access != AccessKind::kRead) {
+      if (std::shared_ptr<Origin> dependent = dependent_given_up(*origin)) {
+        return dependent;
+      }
+    }
+  }
+  for (const Use& use : uses) {
+    const std::shared_ptr<Origin> origin = find(*use.tensor);
+    if (origin && use.access != AccessKind::kRead) {
+      refuse_dependents(*origin);
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Origin> Lineage::any_given_up() {
+  for (const auto& [tensor, origin] : origins_) {
+    if (tensor->residency == Residency::kGivenUp) {
+      return origin;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Origin> Lineage::dependent_given_up(const Origin& origin) {
+  for (const std::weak_ptr<Origin>& weak : origin.dependents) {
+    std::shared_ptr<Origin> dependent = weak.lock();
+    if (!dependent || has_bytes(*dependent)) {
+      continue;
+    }
+    if (dependent->tensor != nullptr) {
+      return dependent;
+    }
+    if (std::shared_ptr<Origin> further = dependent_given_up(*dependent)) {
+      return further;
+    }
+  }
+  return nullptr;
+}
+
+void Lineage::refuse(Origin& origin) {
+  origin.sound = false;
+  origin.writers.clear();
+  if (origin.tensor != nullptr) {
+    cache_.forbid_replay(*origin.tensor);
+  } else {
+    refuse_dependents(origin);
+  }
+}
+
+void Lineage::refuse_dependents(Origin& origin) {
+  for (const std::weak_ptr<Origin>& weak : std::exchange(origin.dependents, {})) {
+    const std::shared_ptr<Origin> dependent = weak.lock();
+    if (dependent && dependent->sound) {
+      refuse(*dependent);
+    }
+  }
+}
+
+std::shared_ptr<Origin> Lineage::find(const Tensor& tensor) {
+  const auto entry = origins_.find(&tensor);
+  return entry == origins_.end() ? nullptr : entry->second;
+}
+
+std::shared_ptr<Origin> Lineage::find_or_add(Tensor& tensor) {
+  std::shared_ptr<Origin>& origin = origins_[&tensor];
+  if (!origin) {
+    origin = std::make_shared<Origin>();
+    origin->tensor = &tensor;
+    active_.store(true, std::memory_order_relaxed);
+  }
+  return origin;
+}
+
+bool Lineage::outlives(Tensor& tensor, c10::DeleterFnPtr deleter) {
+  const auto entry = origins_.find(&tensor);
+  if (entry == origins_.end()) {
+    return false;
+  }
+  const std::shared_ptr<Origin> origin = entry->second;
+  if (!is_current(*origin) && dependent_given_up(*origin)) {
+    c10::DataPtr bytes(tensor.device.data(), &tensor, deleter, device_);
+    origin->kept = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                         tensor.bytes,
+                                                         std::move(bytes),
+                                                         /*allocator=*/nullptr,
+                                                         /*resizable=*/false);
+    tensor.owner = origin->kept.unsafeGetStorageImpl();
+    return true;
+  }
+  const bool lost = !is_current(*origin);
+  origins_.erase(entry);
+  origin->tensor = nullptr;
+  if (lost) {
+    refuse(*origin);
+  }
+  return false;
+}
+
+void Lineage::end_step() {
+  if (active() && !any_given_up()) {
+    clear();
+  }
+}
+
+void Lineage::clear() {
+  for (auto& [tensor, origin] : std::exchange(origins_, {})) {
+    if (origin->tensor->residency != Residency::kGivenUp) {
+      cache_.forbid_replay(*origin->tensor);
+    }
+  }
+  active_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace headwater::adapter

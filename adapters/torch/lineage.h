@@ -1,0 +1,114 @@
+#pragma once
+
+#include "headwater/base/mutex.h"
+#include "headwater/offload/tensor_cache.h"
+#include "recipe.h"
+
+#include <c10/core/Device.h>
+#include <c10/core/Storage.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace headwater::adapter {
+
+/// One operator that wrote a storage.
+struct Writer {
+  static constexpr std::size_t kInPlace = ~std::size_t{0};
+
+  std::shared_ptr<const Recipe> recipe;
+  std::size_t result = kInPlace;  // which of its results the storage is of
+};
+
+/// Where the bytes of a storage come from. Guarded by the cache's mutex.
+struct Origin {
+  Origin() = default;
+  ~Origin();
+  Origin(const Origin&) = delete;
+  Origin& operator=(const Origin&) = delete;
+  Origin(Origin&&) = delete;
+  Origin& operator=(Origin&&) = delete;
+
+  Tensor* tensor = nullptr;      // null once its storage has been freed
+  std::vector<Writer> writers;   // in order; none: it was made unseen
+  std::uint64_t num_writes = 0;  // those of the tensor that the writers stand for
+  std::size_t cost = 0;          // operators to run if nothing that they need is there
+  bool sound = false;            // they can run: the bytes of their inputs are unchanged
+  c10::Storage kept;             // ours, around the bytes of one that was freed
+  std::vector<std::weak_ptr<Origin>> dependents;
+};
+
+enum class Recording : unsigned char { kOff, kOn };
+
+/// Knows how storages were made, so that their bytes can be given up and made again.
+///
+/// Note [Replay]: within a region that asks for it, every operator leaves a recipe. A storage has a
+/// list of writers: the operator that made it and those that wrote it in place. Exact or refused:
+///  - a storage may be given up as long as the writers' inputs have the bytes they had;
+///  - before one of those is written, all that was given up and needs it is made again;
+///  - one that is freed lives on as a recipe if it has one; if not, and something that was given up
+///    needs it, its bytes are kept; otherwise what needs it cannot be given up any more;
+///  - what takes too many operators to make again has no recipe, so that chains stay short.
+class Lineage final {
+ public:
+  Lineage(TensorCache& cache, c10::Device device) : cache_(cache), device_(device) {}
+
+  /// Whether operators of the calling thread leave recipes.
+  static bool recording();
+  /// Sets it; returns what it was.
+  static Recording set_recording(Recording recording);
+
+  /// Whether there are any recipes.
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+
+  /// Ties the pictures of a recipe to the storages they show. `written` has none but itself.
+  /// REQUIRES: the arguments are those it was written down from.
+  void tie(Recipe& recipe, Arguments arguments, const Tensor* written)
+      HEADWATER_REQUIRES(cache_.mutex());
+  void made(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe, std::size_t result)
+      HEADWATER_REQUIRES(cache_.mutex());
+  /// Its operator has written the tensor in place.
+  void wrote(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe)
+      HEADWATER_REQUIRES(cache_.mutex());
+
+  /// What has to be made again before these uses, one after the other. When that is nothing, what
+  /// was made of those that are about to be written cannot be made again any more.
+  std::shared_ptr<Origin> next_to_replay(std::span<const Use> uses)
+      HEADWATER_REQUIRES(cache_.mutex());
+  /// One that has been given up, of all there are; null if there is none.
+  std::shared_ptr<Origin> any_given_up() HEADWATER_REQUIRES(cache_.mutex());
+  std::shared_ptr<Origin> find(const Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
+
+  /// The storage of the tensor is being freed. True when its bytes are kept for others, in a
+  /// storage of ours with that deleter.
+  bool outlives(Tensor& tensor, c10::DeleterFnPtr deleter) HEADWATER_REQUIRES(cache_.mutex());
+
+  /// Forgets all recipes, unless something has been given up.
+  void end_step() HEADWATER_REQUIRES(cache_.mutex());
+  void clear() HEADWATER_REQUIRES(cache_.mutex());
+
+ private:
+  static constexpr std::size_t kMostCost = 48;
+
+  std::shared_ptr<Origin> find_or_add(Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
+  void take_in(const std::shared_ptr<Origin>& origin, Writer writer)
+      HEADWATER_REQUIRES(cache_.mutex());
+  /// One that was given up and needs the bytes of this; also through others that have none.
+  std::shared_ptr<Origin> dependent_given_up(const Origin& origin) HEADWATER_REQUIRES(cache_.mutex());
+  /// It cannot be made again from now on, nor what needs it if its bytes are gone.
+  void refuse(Origin& origin) HEADWATER_REQUIRES(cache_.mutex());
+  void refuse_dependents(Origin& origin) HEADWATER_REQUIRES(cache_.mutex());
+
+  TensorCache& cache_;
+  const c10::Device device_;
+  std::atomic<bool> active_{false};
+  std::unordered_map<const Tensor*, std::shared_ptr<Origin>> origins_
+      HEADWATER_GUARDED_BY(cache_.mutex());
+};
+
+}  // namespace headwater::adapter

@@ -1,0 +1,77 @@
+#include "cache_lock.h"
+#include "op_scope.h"
+#include "replay.h"
+#include "session_state.h"
+
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+
+// How an operator leaves a recipe, and waits for what others make again.
+
+namespace headwater::adapter {
+
+bool OpScope::must_replay_first() {
+  Lineage& lineage = session_.lineage();
+  to_replay_ = lineage.active() ? lineage.next_to_replay(uses_) : nullptr;
+  return to_replay_ != nullptr;
+}
+
+void OpScope::write_recipe(c10::DispatchKeySet keys) {
+  const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
+  if (in_backward || !is_replayable(traits_, arguments_)) {
+    return;
+  }
+  const auto managed = [](const at::Tensor& tensor) {
+    const c10::StorageImpl* storage =
+        tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+    return storage != nullptr && StorageBook::find(*storage) != nullptr;
+  };
+  recipe_ = write_down(op_, traits_, keys, arguments_, managed);
+  if (!recipe_) {
+    return;
+  }
+  const CacheLock lock(cache_);
+  written_ = nullptr;
+  std::size_t num_written = 0;
+  for (const Use& use : uses_) {
+    if (use.access != AccessKind::kRead && use.tensor != written_) {
+      written_ = use.tensor;
+      ++num_written;
+    }
+  }
+  if (unmarked_writes().contains(traits_.name)) {
+    written_ = nullptr;  // statistics, which are left out
+  } else if (num_written > 1) {
+    recipe_.reset();
+    return;
+  }
+  session_.lineage().tie(*recipe_, arguments_, written_);
+}
+
+void OpScope::find_fresh(c10::ArrayRef<c10::IValue> results) {
+  std::size_t index = 0;
+  for (const c10::IValue& result : results) {
+    for_each_storage(result, [&](c10::StorageImpl& storage, Adoption) {
+      if (StorageBook::find(storage) == nullptr) {
+        fresh_.emplace_back(index, &storage);
+      }
+      ++index;
+    });
+  }
+}
+
+void OpScope::leave_recipe() {
+  Lineage& lineage = session_.lineage();
+  if (written_ != nullptr) {
+    lineage.wrote(*written_, recipe_);
+    return;
+  }
+  for (const auto& [index, storage] : fresh_) {
+    if (Tensor* const tensor = StorageBook::find(*storage)) {
+      lineage.made(*tensor, recipe_, index);
+    }
+  }
+}
+
+}  // namespace headwater::adapter

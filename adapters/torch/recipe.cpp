@@ -1,0 +1,267 @@
+#include "recipe.h"
+
+#include "dispatch_key.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <ATen/core/enum_tag.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/clone.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+namespace headwater::adapter {
+namespace {
+
+constexpr std::size_t kMostKeptBytes = std::size_t{16} << 10;  // of a tensor that is copied
+constexpr std::size_t kTraining = 5;                           // argument of batch norm
+
+/// Their kernels may add up in any order on a GPU, or keep what they need where nobody sees it.
+constexpr std::array<std::string_view, 14> kUnsteady{"scatter",
+                                                     "index_add",
+                                                     "index_put",
+                                                     "index_reduce",
+                                                     "aten::put",
+                                                     "cumsum",
+                                                     "cumprod",
+                                                     "histc",
+                                                     "bincount",
+                                                     "_rnn",
+                                                     "lstm",
+                                                     "embedding_bag",
+                                                     "ctc_loss",
+                                                     "max_unpool"};
+
+bool forgets_statistics(const OpTraits& traits, Arguments arguments) {
+  constexpr std::string_view kSuffix = "_batch_norm";
+  return traits.name.ends_with(kSuffix) && unmarked_writes().contains(traits.name) &&
+         arguments.size() > kTraining && arguments[kTraining].isBool() &&
+         arguments[kTraining].toBool();
+}
+
+bool is_statistic(const OpTraits& traits, std::uint16_t index) {
+  const auto entry = unmarked_writes().find(traits.name);
+  return entry != unmarked_writes().end() &&
+         std::find(entry->second.begin(), entry->second.end(), index) != entry->second.end();
+}
+
+/// A copy of a tensor that nobody manages: its own bytes may change unseen.
+std::optional<at::Tensor> small_copy(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    return tensor;
+  }
+  const bool ordinary = tensor.layout() == at::kStrided && tensor.has_storage();
+  if (!ordinary || tensor.nbytes() > kMostKeptBytes || !tensor.is_non_overlapping_and_dense()) {
+    return std::nullopt;
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKeySet(kInterceptKey) |
+                                                  c10::autocast_dispatch_keyset);
+  return tensor.clone();
+}
+
+std::optional<Part> part_of(const at::Tensor& tensor,
+                            c10::function_ref<bool(const at::Tensor&)> managed) {
+  if (!tensor.defined() || !managed(tensor)) {
+    std::optional<at::Tensor> kept = small_copy(tensor);
+    return kept ? std::optional(Part{.kept = *std::move(kept), .picture = {}}) : std::nullopt;
+  }
+  Picture picture{.origin = {},
+                  .keys = tensor.key_set(),
+                  .type = tensor.dtype(),
+                  .offset = tensor.storage_offset(),
+                  .sizes = {},
+                  .strides = {}};
+  picture.sizes.append(tensor.sizes().begin(), tensor.sizes().end());
+  picture.strides.append(tensor.strides().begin(), tensor.strides().end());
+  return Part{.kept = {}, .picture = std::move(picture)};
+}
+
+std::optional<Ingredient> ingredient_of(const c10::IValue& value,
+                                        c10::function_ref<bool(const at::Tensor&)> managed) {
+  using Kind = Ingredient::Kind;
+  Ingredient ingredient;
+  std::vector<at::Tensor> tensors;
+  if (value.isTensor()) {
+    ingredient.kind = Kind::kTensor;
+    tensors.push_back(value.toTensor());
+  } else if (value.isTensorList()) {
+    ingredient.kind = Kind::kTensors;
+    tensors = value.toTensorVector();
+  } else if (value.isOptionalTensorList()) {
+    ingredient.kind = Kind::kOptionalTensors;
+    for (const c10::IValue& element : value.toListRef()) {
+      tensors.push_back(element.isTensor() ? element.toTensor() : at::Tensor());
+    }
+  } else {
+    ingredient.value = value;
+  }
+  for (const at::Tensor& tensor : tensors) {
+    std::optional<Part> part = part_of(tensor, managed);
+    if (!part) {
+      return std::nullopt;
+    }
+    ingredient.parts.push_back(*std::move(part));
+  }
+  return ingredient;
+}
+
+RandomState random_state(at::Generator generator) {
+  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
+  const std::scoped_lock lock(generator.mutex());
+  const at::Tensor state = generator.get_state();
+  const auto* begin = state.const_data_ptr<std::uint8_t>();
+  return {.generator = std::move(generator), .state = {begin, begin + state.numel()}};
+}
+
+void put_in_force(RandomState& random) {
+  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
+  const std::scoped_lock lock(random.generator.mutex());
+  const auto size = static_cast<std::int64_t>(random.state.size());
+  random.generator.set_state(at::from_blob(random.state.data(), {size}, at::kByte));
+}
+
+std::optional<at::Generator> generator_of(Arguments arguments, const OpTraits& traits) {
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isGenerator()) {
+      return argument.toGenerator();
+    }
+  }
+  for (const TensorArgument& argument : traits.tensors) {
+    if (arguments[argument.index].isTensor() && arguments[argument.index].toTensor().defined()) {
+      return at::globalContext().defaultGenerator(arguments[argument.index].toTensor().device());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+at::Tensor Picture::over(c10::Storage storage) const {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, type);
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset);
+  impl->set_sizes_and_strides(sizes, strides);
+  return tensor;
+}
+
+Settings Settings::now() {
+  const at::Context& context = at::globalContext();
+  return {.deterministic = context.deterministicAlgorithms(),
+          .deterministic_warn_only = context.deterministicAlgorithmsWarnOnly(),
+          .cudnn = context.userEnabledCuDNN(),
+          .cudnn_benchmark = context.benchmarkCuDNN(),
+          .cudnn_deterministic = context.deterministicCuDNN(),
+          .mkldnn = context.userEnabledMkldnn()};
+}
+
+void Settings::put_in_force() const {
+  if (*this == now()) {
+    return;
+  }
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(deterministic, deterministic_warn_only);
+  context.setUserEnabledCuDNN(cudnn);
+  context.setBenchmarkCuDNN(cudnn_benchmark);
+  context.setDeterministicCuDNN(cudnn_deterministic);
+  context.setUserEnabledMkldnn(mkldnn);
+}
+
+torch::jit::Stack Recipe::stack(Develop develop) const {
+  const auto tensor_of = [&develop](const Part& part) {
+    return part.picture ? part.picture->over(develop(*part.picture)) : part.kept;
+  };
+  torch::jit::Stack stack;
+  for (const Ingredient& argument : arguments) {
+    switch (argument.kind) {
+      case Ingredient::Kind::kValue:
+        stack.push_back(argument.value);
+        break;
+      case Ingredient::Kind::kTensor:
+        stack.emplace_back(tensor_of(argument.parts.front()));
+        break;
+      case Ingredient::Kind::kTensors: {
+        c10::List<at::Tensor> list;
+        for (const Part& part : argument.parts) {
+          list.push_back(tensor_of(part));
+        }
+        stack.emplace_back(std::move(list));
+        break;
+      }
+      case Ingredient::Kind::kOptionalTensors: {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const Part& part : argument.parts) {
+          const at::Tensor tensor = tensor_of(part);
+          list.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+        }
+        stack.emplace_back(std::move(list));
+        break;
+      }
+    }
+  }
+  return stack;
+}
+
+bool is_replayable(const OpTraits& traits, Arguments arguments) {
+  if (traits.path != OpPath::kManage || !traits.name.starts_with("aten::")) {
+    return false;
+  }
+  const auto in_name = [&traits](std::string_view part) {
+    return traits.name.find(part) != std::string::npos;
+  };
+  if (std::any_of(kUnsteady.begin(), kUnsteady.end(), in_name)) {
+    return false;
+  }
+  // Batch norm in evaluation reads the statistics, which its table has as written.
+  return !unmarked_writes().contains(traits.name) || forgets_statistics(traits, arguments);
+}
+
+std::shared_ptr<Recipe> write_down(const c10::OperatorHandle& op,
+                                   const OpTraits& traits,
+                                   c10::DispatchKeySet keys,
+                                   Arguments arguments,
+                                   c10::function_ref<bool(const at::Tensor&)> managed) {
+  const bool forgets = forgets_statistics(traits, arguments);
+  auto recipe = std::make_shared<Recipe>(Recipe{op, keys, {}, {}, Settings::now()});
+  for (std::uint16_t i = 0; i < arguments.size(); ++i) {
+    const bool left_out = forgets && is_statistic(traits, i);
+    std::optional<Ingredient> ingredient =
+        ingredient_of(left_out ? c10::IValue(at::Tensor()) : arguments[i], managed);
+    if (!ingredient) {
+      return nullptr;
+    }
+    recipe->arguments.push_back(*std::move(ingredient));
+  }
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) {
+    std::optional<at::Generator> generator = generator_of(arguments, traits);
+    if (!generator) {
+      return nullptr;
+    }
+    recipe->random = random_state(*std::move(generator));
+  }
+  return recipe;
+}
+
+AsItWas::AsItWas(const Recipe& recipe) : settings_(Settings::now()) {
+  recipe.settings.put_in_force();
+  if (recipe.random) {
+    random_ = random_state(recipe.random->generator);
+    RandomState then = *recipe.random;
+    put_in_force(then);
+  }
+}
+
+AsItWas::~AsItWas() {
+  settings_.put_in_force();
+  if (random_) {
+    put_in_force(*random_);
+  }
+}
+
+}  // namespace headwater::adapter

@@ -1,0 +1,50 @@
+"""What is to become of tensors made in a part of the program."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from types import TracebackType
+
+from headwater.options import disabled_by_environment
+
+_CHOICES = ("offload", "recompute")
+
+
+class region(ContextDecorator):  # noqa: N801  used as a function
+    """Says how room is made by the tensors that operators make in a block, or in a function.
+
+    ``"recompute"``: their bytes are given up without a copy, and the operators run again when
+    somebody needs them. Exact: random numbers, batch norm's statistics and in-place changes come
+    out as they were, and what cannot be made again with the same bits is offloaded.
+    ``"offload"``, the default: their bytes are copied to the host. Regions nest; each thread has its
+    own. Raises ValueError on another choice.
+
+    >>> with headwater.region("recompute"):
+    ...     hidden = torch.nn.functional.gelu(norm(hidden))
+    """
+
+    def __init__(self, choice: str) -> None:
+        if choice not in _CHOICES:
+            raise ValueError(f"Region is one of {', '.join(map(repr, _CHOICES))}: {choice!r}")
+        self._recompute = choice == "recompute"
+        self._before: list[bool] = []
+
+    def __enter__(self) -> region:
+        self._before.append(_set_recording(self._recompute))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _set_recording(self._before.pop())
+
+
+def _set_recording(recording: bool) -> bool:
+    if disabled_by_environment():
+        return False
+    from headwater import _C
+
+    return _C.set_recording(recording)
