@@ -13,6 +13,8 @@
 
 namespace headwater::replay {
 
+inline constexpr std::size_t kNumberBytes = 4;
+
 /// How fast the device computes; the rates are those that layers reach.
 struct Speed {
   double operations_per_s = 2.6e12;
@@ -66,7 +68,5 @@ bool is_checkpoint(LayerKind kind);
 std::vector<RecomputeLayer> recompute_layers(const Network& network,
                                              std::size_t batch,
                                              const Speed& speed);
-
-inline constexpr std::size_t kNumberBytes = 4;
 
 }  // namespace headwater::replay
