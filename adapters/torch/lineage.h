@@ -99,7 +99,8 @@ class Lineage final {
   void take_in(const std::shared_ptr<Origin>& origin, Writer writer)
       HEADWATER_REQUIRES(cache_.mutex());
   /// One that was given up and needs the bytes of this; also through others that have none.
-  std::shared_ptr<Origin> dependent_given_up(const Origin& origin) HEADWATER_REQUIRES(cache_.mutex());
+  std::shared_ptr<Origin> dependent_given_up(const Origin& origin)
+      HEADWATER_REQUIRES(cache_.mutex());
   /// It cannot be made again from now on, nor what needs it if its bytes are gone.
   void refuse(Origin& origin) HEADWATER_REQUIRES(cache_.mutex());
   void refuse_dependents(Origin& origin) HEADWATER_REQUIRES(cache_.mutex());

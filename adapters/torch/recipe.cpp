@@ -6,8 +6,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <ATen/core/enum_tag.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>

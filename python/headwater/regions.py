@@ -16,8 +16,8 @@ class region(ContextDecorator):  # noqa: N801  used as a function
     ``"recompute"``: their bytes are given up without a copy, and the operators run again when
     somebody needs them. Exact: random numbers, batch norm's statistics and in-place changes come
     out as they were, and what cannot be made again with the same bits is offloaded.
-    ``"offload"``, the default: their bytes are copied to the host. Regions nest; each thread has its
-    own. Raises ValueError on another choice.
+    ``"offload"``, the default: their bytes are copied to the host. Regions nest; each thread has
+    its own. Raises ValueError on another choice.
 
     >>> with headwater.region("recompute"):
     ...     hidden = torch.nn.functional.gelu(norm(hidden))

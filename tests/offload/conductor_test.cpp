@@ -113,8 +113,7 @@ class Training {
     const auto begin = [&] {
       if (conductor.watching()) {
         const MutexLock lock(rig.cache.mutex());
-        op = conductor.begin_op(
-            {.key = OpKey(key), .phase = phase_of(key)}, uses, kDefaultStream);
+        op = conductor.begin_op({.key = OpKey(key), .phase = phase_of(key)}, uses, kDefaultStream);
       }
     };
     if (!begin_late_) {

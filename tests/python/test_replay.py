@@ -197,7 +197,9 @@ def test_a_checkpoint_within_and_around_has_the_same_bits(device: str) -> None:
 
     check(device, Checkpointed)
     with deterministic(device):
-        expected = train(dropout, device, lambda block, x: checkpoint(block, x, use_reentrant=False))
+        expected = train(
+            dropout, device, lambda block, x: checkpoint(block, x, use_reentrant=False)
+        )
         enable_minimum(device)
         assert train(dropout, device, around) == expected
 

@@ -22,7 +22,7 @@ struct Statistics {
   std::uint64_t num_given_up = 0;       // tensors whose bytes are nowhere until they are replayed
   std::uint64_t num_replays = 0;        // tensors whose bytes operators have made again
   std::uint64_t bytes_replayed = 0;
-  std::uint64_t stall_ns = 0;           // time the caller waited for moves
+  std::uint64_t stall_ns = 0;  // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
 };

@@ -71,6 +71,18 @@ void Mover::give_up(Tensor& tensor) {
   ++statistics_.num_given_up;
 }
 
+void Mover::take_over(Tensor& tensor, Tensor& twin) {
+  registry_.apply(tensor, ResidencyEvent::kReplay);
+  tensor.stream = twin.stream;
+  tensor.home = twin.home;
+  tensor.fetched = twin.fetched;
+  tensor.device = std::move(twin.device);
+  tensor.charge = std::move(twin.charge);
+  listener_.on_move(tensor);
+  ++statistics_.num_replays;
+  statistics_.bytes_replayed += tensor.bytes;
+}
+
 bool Mover::try_fetch(Tensor& tensor, StreamRef stream) {
   if (!try_begin_fetch(tensor, stream)) {
     return false;

@@ -50,6 +50,8 @@ class Mover final {
   void drop(Tensor& tensor);
   /// Gives up the device bytes of a tensor that has no copy; operators make them again.
   void give_up(Tensor& tensor);
+  /// Gives it the device bytes of another that they have made.
+  void take_over(Tensor& tensor, Tensor& twin);
   /// Ends a write-back under way, and leaves the tensor on the device.
   void finish_write_back(Tensor& tensor);
   /// Brings the bytes from disk to the host, where they are not there yet. False when the host has

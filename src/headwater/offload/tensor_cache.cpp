@@ -23,10 +23,6 @@ bool has_copy(const Tensor& tensor) {
 /// Many small tensors make little room: those below this part of it go when nothing larger does.
 constexpr std::size_t kSmallParts = 256;
 
-bool is_any(const Tensor& /*tensor*/) {
-  return true;
-}
-
 }  // namespace
 
 TensorCache::TensorCache(Parts parts, Strictness strictness)
@@ -123,23 +119,10 @@ void TensorCache::forget_packings() {
   }
 }
 
-void TensorCache::forbid_replay(Tensor& tensor) {
-  HEADWATER_CHECK(tensor.residency != Residency::kGivenUp);
-  tensor.replayable = false;
-}
-
 void TensorCache::take_over(Tensor& tensor, Tensor& twin) {
   HEADWATER_CHECK_EQ(tensor.bytes, twin.bytes);
   HEADWATER_CHECK(twin.num_pins == 0 && on_device(twin.residency));
-  tensor.stream = twin.stream;
-  tensor.home = twin.home;
-  tensor.fetched = twin.fetched;
-  tensor.device = std::move(twin.device);
-  tensor.charge = std::move(twin.charge);
-  registry_.apply(tensor, ResidencyEvent::kReplay);
-  listener_.on_move(tensor);
-  ++statistics_.num_replays;
-  statistics_.bytes_replayed += tensor.bytes;
+  mover_.take_over(tensor, twin);
   static_cast<void>(forget(twin));
 }
 
@@ -187,7 +170,7 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
     Tensor& tensor = *leaving_.begin()->second;
     given_back += try_offload(tensor, stream) ? tensor.bytes : 0;
   }
-  for (const auto goes : {&has_copy, &is_any}) {
+  for (const auto goes : {&has_copy, +[](const Tensor&) { return true; }}) {
     for (auto it = registry_.resident().begin();
          it != registry_.resident().end() && given_back < bytes;) {
       Tensor& tensor = *it++;
@@ -195,12 +178,6 @@ std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
     }
   }
   return given_back < bytes ? given_back + abandon_fetches() : given_back;
-}
-
-bool TensorCache::try_start_write_back(Tensor& tensor) {
-  // Whoever has it pinned may still write what would be missing from the copy.
-  return tensor.num_pins == 0 && !tensor.replayable && tensor.residency == Residency::kDevice &&
-         mover_.try_start_write_back(tensor);
 }
 
 bool TensorCache::write_back_oldest(std::size_t bytes) {

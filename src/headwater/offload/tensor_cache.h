@@ -89,7 +89,7 @@ class TensorCache final : public PinKeeper {
   /// up, not by copying them.
   void allow_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = true; }
   /// REQUIRES: it has not been given up.
-  void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = false; }
   /// Gives a tensor that was given up the device bytes of its twin, which operators have made
   /// again. The twin is gone then. REQUIRES: nobody has pinned it, and its owner has let go of it.
   void take_over(Tensor& tensor, Tensor& twin) HEADWATER_REQUIRES(mutex_);
@@ -105,7 +105,11 @@ class TensorCache final : public PinKeeper {
   bool try_offload(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Begins to copy a tensor down, so that giving up its device bytes later is free. False when
   /// there is nothing to copy, it is pinned, or the host has no room.
-  bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_) {
+    // Whoever has it pinned may still write what would be missing from the copy.
+    return tensor.num_pins == 0 && !tensor.replayable && tensor.residency == Residency::kDevice &&
+           mover_.try_start_write_back(tensor);
+  }
   /// Begins to copy down tensors used longest ago, up to so many bytes of them, but for small ones.
   /// False when the host has no room.
   bool write_back_oldest(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
