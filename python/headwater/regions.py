@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from contextlib import ContextDecorator
 from types import TracebackType
 
@@ -45,6 +46,5 @@ class region(ContextDecorator):  # noqa: N801  used as a function
 def _set_recording(recording: bool) -> bool:
     if disabled_by_environment():
         return False
-    from headwater import _C
-
-    return _C.set_recording(recording)
+    before: bool = importlib.import_module("headwater._C").set_recording(recording)
+    return before
