@@ -130,6 +130,12 @@ $(BUILD)/prefix:
 results-folder:
 	@echo $(RESULTS)
 
+# Not part of `test`: a machine with a GPU runs them there too, one after the other.
+.PHONY: gpu-tests
+gpu-tests: build package ## tests that need a GPU, side by side
+	$(ctest) --test-dir $(BUILD) -L gpu
+	$(run_python) tools/gpu_tests.py --processes $(JOBS)
+
 conformance: build package ## all of PyTorch's op samples at the smallest budget
 	@rm -rf $(RESULTS)/conformance
 	@$(TALLY) run $(RESULTS)/conformance op-samples -- $(MAKE) op-samples
