@@ -3,8 +3,8 @@
 
 Usage: gpu_tests.py [--processes N] [--limit SECONDS] [--only REGEX]
 
-A job is one test file, or one network of the file that trains them all. A GPU serves the processes in
-turn; under NVIDIA's MPS they share it and take less time. What does not end in time has failed.
+A job is one test file, or one network of the file that trains them all. A GPU serves the processes
+in turn; under NVIDIA's MPS they share it and take less time. What does not end in time has failed.
 """
 
 from __future__ import annotations
