@@ -240,6 +240,9 @@ void OpScope::note_begin(OpKeyOnce& key, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
     played_ = conductor.begin_op({.key = key(), .phase = phase_now()}, uses_, stream);
+    if (auto* names = session_.op_names()) {
+      names->try_emplace(key(), traits_.name);
+    }
   }
 }
 

@@ -17,7 +17,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 namespace headwater::adapter {
@@ -85,6 +87,12 @@ class SessionState final : public AllocationGate {
   /// REQUIRES: nobody stands by.
   void set_budget(std::size_t bytes);
 
+  /// Names of operators by key, for whoever keeps traces; null while nobody does.
+  std::map<OpKey, std::string>* op_names() HEADWATER_REQUIRES(cache().mutex()) { return op_names_; }
+  void set_op_names(std::map<OpKey, std::string>* names) HEADWATER_REQUIRES(cache().mutex()) {
+    op_names_ = names;
+  }
+
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
   /// Sends away so many bytes of what no operator uses: the device has no room although the budget
@@ -120,6 +128,7 @@ class SessionState final : public AllocationGate {
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);
   GapAllowance gaps_;  // grows under the cache's mutex
   UnseenBytes unseen_;
+  std::map<OpKey, std::string>* op_names_ = nullptr;  // guarded by the cache's mutex
   std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};

@@ -1,6 +1,7 @@
 """The compiled module: sessions, holds and statistics. ``headwater`` is the public face of it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -14,6 +15,11 @@ class CompiledCall:
     def __enter__(self) -> CompiledCall: ...
     def __exit__(self, *exception: object) -> None: ...
 
+class Tracing:
+    def __init__(self) -> None: ...
+    def save(self, path: str) -> None: ...
+
+def read_trace(path: str) -> dict[str, Any]: ...
 def enable(
     budget: int | None,
     device: str,

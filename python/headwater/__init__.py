@@ -48,11 +48,21 @@ from headwater.session import (  # noqa: E402
     stats,
 )
 from headwater.stats import Stall, Stats  # noqa: E402
+from headwater.traces import (  # noqa: E402
+    OpShare,
+    StepSummary,
+    TraceSummary,
+    read_trace,
+    trace,
+)
 
 __all__ = [
+    "OpShare",
     "OutOfMemory",
     "Stall",
     "Stats",
+    "StepSummary",
+    "TraceSummary",
     "__version__",
     "budget",
     "disable",
@@ -60,9 +70,11 @@ __all__ = [
     "end_step",
     "hold",
     "is_enabled",
+    "read_trace",
     "region",
     "reset_peak_stats",
     "set_budget",
     "stalls",
     "stats",
+    "trace",
 ]

@@ -237,4 +237,5 @@ PYBIND11_MODULE(_C, m) {
   hp::bind_session(m);
   hp::bind_holds(m);
   hp::bind_stats(m);
+  hp::bind_traces(m);
 }

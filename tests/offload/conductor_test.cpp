@@ -380,6 +380,30 @@ TEST(ConductorTest, TheFirstStepThatIsWatchedLeavesTheBytesForOthers) {
   }
 }
 
+TEST(ConductorTest, TracesAreKeptAlsoWhileEverythingFits) {
+  Training training({.budget = 64_KiB}, 8);
+  std::vector<StepTrace> kept;
+  const auto keep_in = [&training](const Conductor::KeepTrace& keep) {
+    const MutexLock lock(training.rig.cache.mutex());
+    training.conductor.keep_traces(keep);
+  };
+  training.step(8);
+  keep_in([&kept](const StepTrace& trace) { kept.push_back(trace); });
+  for (int i = 0; i < 4; ++i) {
+    training.step(8);
+  }
+  EXPECT_EQ(kept.size(), 3U);  // one step late
+  keep_in(nullptr);
+  ASSERT_EQ(kept.size(), 4U);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(kept[i].num_ops(), 24U);
+    EXPECT_EQ(kept[i].step.value(), kept.front().step.value() + i);
+  }
+  training.step(8);
+  EXPECT_EQ(kept.size(), 4U);
+  EXPECT_FALSE(training.conductor.watching());
+}
+
 TEST(ConductorTest, KnowsWhatCanBeLeftForOthers) {
   Training training({.budget = 10_KiB}, 16);
   EXPECT_TRUE(training.conductor.fits_beside(10_KiB));

@@ -135,10 +135,11 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   unplanned_.end_step();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
+  hand_out(StepId(trace.step.value() - 1));
   const std::size_t limit = budget_.limit();
   const std::size_t budget = limit - std::min(limit, reserve);
   stage_.reset();
-  if (!moved && score_ && score_->plan().empty()) {
+  if (!moved && score_ && score_->plan().empty() && !keep_trace_) {
     stop_watching();
   } else if (score_ && score_->share_matched() == 1.0 && score_->suits(budget)) {
     score_->begin_step();
@@ -151,6 +152,25 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
       score_->plan_for(fits ? less : budget, costs_of(trace, step_ns, stream));
       ++num_plans_;
     }
+  }
+}
+
+void Conductor::keep_traces(KeepTrace keep) {
+  cache_.mutex().assume_held();
+  if (keep) {
+    keep_trace_ = std::move(keep);
+    watching_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  take_in_times();
+  hand_out(StepId(recorder_.current().step.value() - 1));
+  keep_trace_ = nullptr;
+}
+
+void Conductor::hand_out(StepId step) {
+  const StepTrace* trace = keep_trace_ ? recorder_.find(step) : nullptr;
+  if (trace != nullptr && trace->num_ops() > 0) {
+    keep_trace_(*trace);
   }
 }
 

@@ -45,6 +45,9 @@ class Conductor final : public TensorWatcher {
   /// of the budget free.
   using Measure = std::function<Costs(std::size_t headroom, StreamRef stream)>;
 
+  /// Takes the trace of a step, one step late, when most of its times have arrived.
+  using KeepTrace = std::function<void(const StepTrace& trace)>;
+
   Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure);
 
   /// So many operators in a row begin no moves at most: what they need is fetched when they ask,
@@ -65,6 +68,10 @@ class Conductor final : public TensorWatcher {
   void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
   /// `now_ns` on any clock that goes on; `reserve` bytes of the budget are for others.
   void end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream);
+
+  /// Watches every step from now on, also while everything fits, and hands out its trace; none
+  /// ends that, and hands out the last one.
+  void keep_traces(KeepTrace keep);
 
   /// Whether each operator of the step that is followed fits a budget less `reserve` bytes; a plan
   /// needs that. True while none is followed.
@@ -95,6 +102,8 @@ class Conductor final : public TensorWatcher {
   void move_unplanned(Phase phase, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Finds out whether the operator at hand may begin moves.
   void look_at_link() HEADWATER_REQUIRES(cache_.mutex());
+  /// Hands out the trace of a step that has ended, if somebody keeps them.
+  void hand_out(StepId step) HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
   Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)
@@ -118,6 +127,7 @@ class Conductor final : public TensorWatcher {
   std::atomic<std::size_t> num_holdbacks_{0};
   // guarded by the cache's mutex
   TraceRecorder recorder_;
+  KeepTrace keep_trace_;
   OpSampler sampler_;
   OpTimes op_times_;
   std::unique_ptr<Score> score_;
