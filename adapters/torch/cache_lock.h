@@ -5,19 +5,29 @@
 
 #include <c10/core/StorageImpl.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace headwater::adapter {
 
-/// Storages referred to under the mutex. The reference may become the last one, and dropping that
-/// needs the mutex, so it is dropped after.
-inline thread_local std::vector<c10::intrusive_ptr<c10::StorageImpl>> dropped_after_unlocking;
+/// Storages referred to under the mutex, and what holds tensors. The reference may become the last
+/// one, and dropping that needs the mutex, so it is dropped after.
+struct Dropped {
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages;
+  std::vector<std::shared_ptr<const void>> others;
+};
+inline thread_local Dropped dropped_after_unlocking;
 /// Whether there are any. Asked at every unlock: a list of a thread takes longer to find.
 inline constinit thread_local bool any_dropped_after_unlocking = false;
 
 inline void drop_after_unlocking(c10::intrusive_ptr<c10::StorageImpl> storage) {
-  dropped_after_unlocking.push_back(std::move(storage));
+  dropped_after_unlocking.storages.push_back(std::move(storage));
+  any_dropped_after_unlocking = true;
+}
+
+inline void drop_after_unlocking(std::shared_ptr<const void> holder) {
+  dropped_after_unlocking.others.push_back(std::move(holder));
   any_dropped_after_unlocking = true;
 }
 
@@ -30,7 +40,7 @@ class HEADWATER_ANNOTATION(scoped_lockable) CacheLock {
   }
   ~CacheLock() HEADWATER_ANNOTATION(release_capability()) {
     mutex_.unlock();
-    if (std::exchange(any_dropped_after_unlocking, false)) {
+    while (std::exchange(any_dropped_after_unlocking, false)) {  // some hold others
       const auto dropped = std::exchange(dropped_after_unlocking, {});
     }
   }

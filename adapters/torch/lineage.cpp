@@ -4,6 +4,7 @@
 #include "storage_book.h"
 #include "tensor_walk.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace headwater::adapter {
@@ -21,24 +22,15 @@ bool is_current(const Origin& origin) {
          (origin.tensor == nullptr || origin.num_writes == origin.tensor->num_writes);
 }
 
-template <class Visit>
-void for_each_picture(Recipe& recipe, Visit visit) {
-  for (Ingredient& ingredient : recipe.arguments) {
-    for (Part& part : ingredient.parts) {
-      if (part.picture) {
-        visit(*part.picture);
+std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
+  std::vector<std::shared_ptr<Origin>> inputs;
+  for (const Ingredient& ingredient : recipe.arguments) {
+    for (const Part& part : ingredient.parts) {
+      if (part.picture && part.picture->origin) {
+        inputs.push_back(part.picture->origin);
       }
     }
   }
-}
-
-std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
-  std::vector<std::shared_ptr<Origin>> inputs;
-  for_each_picture(const_cast<Recipe&>(recipe), [&inputs](const Picture& picture) {
-    if (picture.origin) {
-      inputs.push_back(picture.origin);
-    }
-  });
   return inputs;
 }
 
@@ -55,10 +47,18 @@ void for_each_managed(const c10::IValue& value, Visit visit) {
 }  // namespace
 
 Origin::~Origin() {
-  if (kept) {  // to free it takes the mutex, which is held here
+  forget_writers();
+  if (kept) {  // to free it takes the mutex, which may be held here
     drop_after_unlocking(
         c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(kept.unsafeGetStorageImpl()));
   }
+}
+
+void Origin::forget_writers() {
+  for (Writer& writer : writers) {  // the same goes for what recipes hold
+    drop_after_unlocking(std::move(writer.recipe));
+  }
+  writers.clear();
 }
 
 bool Lineage::recording() {
@@ -87,7 +87,7 @@ void Lineage::made(Tensor& tensor,
                    const std::shared_ptr<const Recipe>& recipe,
                    std::size_t result) {
   const std::shared_ptr<Origin> origin = find_or_add(tensor);
-  origin->writers.clear();
+  origin->forget_writers();
   origin->cost = 0;
   origin->sound = true;
   take_in(origin, {.recipe = recipe, .result = result});
@@ -109,17 +109,36 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer) {
   for (const std::shared_ptr<Origin>& input : inputs) {
     origin->cost += input->cost;
   }
-  if (origin->cost > kMostCost) {  // others begin here
+  if (origin->cost > kMostCost || !is_complete(inputs)) {  // others begin here
     origin->cost = 0;
     refuse(*origin);
     return;
   }
   for (const std::shared_ptr<Origin>& input : inputs) {
-    input->dependents.push_back(origin);
+    add_dependent(*input, origin);
   }
   origin->writers.push_back(std::move(writer));
   origin->num_writes = origin->tensor->num_writes;
   cache_.allow_replay(*origin->tensor);
+}
+
+bool Lineage::is_complete(const std::vector<std::shared_ptr<Origin>>& inputs) {
+  // One that was freed while the operator ran, or whose recipe another thread's step has ended.
+  return std::all_of(inputs.begin(), inputs.end(), [](const std::shared_ptr<Origin>& input) {
+    return input->tensor != nullptr || input->sound;
+  });
+}
+
+void Lineage::add_dependent(Origin& origin, const std::shared_ptr<Origin>& dependent) {
+  std::vector<std::weak_ptr<Origin>>& all = origin.dependents;
+  if (!all.empty() && all.back().lock() == dependent) {
+    return;
+  }
+  if (all.size() >= origin.prune_at) {
+    std::erase_if(all, [](const std::weak_ptr<Origin>& weak) { return weak.expired(); });
+    origin.prune_at = std::max(origin.prune_at, 2 * all.size());
+  }
+  all.push_back(dependent);
 }
 
 std::shared_ptr<Origin> Lineage::next_to_replay(std::span<const Use> uses) {
@@ -170,7 +189,7 @@ std::shared_ptr<Origin> Lineage::dependent_given_up(const Origin& origin) {
 
 void Lineage::refuse(Origin& origin) {
   origin.sound = false;
-  origin.writers.clear();
+  origin.forget_writers();
   if (origin.tensor != nullptr) {
     cache_.forbid_replay(*origin.tensor);
   } else {
@@ -216,10 +235,12 @@ bool Lineage::outlives(Tensor& tensor, c10::DeleterFnPtr deleter) {
                                                          /*allocator=*/nullptr,
                                                          /*resizable=*/false);
     tensor.owner = origin->kept.unsafeGetStorageImpl();
+    origins_.erase(entry);  // it goes with the last recipe that needs it
     return true;
   }
   const bool lost = !is_current(*origin);
   origins_.erase(entry);
+  active_.store(!origins_.empty(), std::memory_order_relaxed);
   origin->tensor = nullptr;
   if (lost) {
     refuse(*origin);
@@ -235,9 +256,11 @@ void Lineage::end_step() {
 
 void Lineage::clear() {
   for (auto& [tensor, origin] : std::exchange(origins_, {})) {
-    if (origin->tensor->residency != Residency::kGivenUp) {
-      cache_.forbid_replay(*origin->tensor);
-    }
+    cache_.forbid_replay(*origin->tensor);
+    // An operator under way on another thread may yet tie its recipe to it.
+    origin->tensor = nullptr;
+    origin->sound = false;
+    origin->forget_writers();
   }
   active_.store(false, std::memory_order_relaxed);
 }

@@ -34,6 +34,9 @@ struct Origin {
   Origin(Origin&&) = delete;
   Origin& operator=(Origin&&) = delete;
 
+  /// It is as if it had been made unseen.
+  void forget_writers();
+
   Tensor* tensor = nullptr;      // null once its storage has been freed
   std::vector<Writer> writers;   // in order; none: it was made unseen
   std::uint64_t num_writes = 0;  // those of the tensor that the writers stand for
@@ -41,6 +44,7 @@ struct Origin {
   bool sound = false;            // they can run: the bytes of their inputs are unchanged
   c10::Storage kept;             // ours, around the bytes of one that was freed
   std::vector<std::weak_ptr<Origin>> dependents;
+  std::size_t prune_at = 16;  // dependents
 };
 
 enum class Recording : unsigned char { kOff, kOn };
@@ -96,6 +100,9 @@ class Lineage final {
   static constexpr std::size_t kMostCost = 48;
 
   std::shared_ptr<Origin> find_or_add(Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
+  /// Whether all it needs can be had.
+  static bool is_complete(const std::vector<std::shared_ptr<Origin>>& inputs);
+  void add_dependent(Origin& origin, const std::shared_ptr<Origin>& dependent);
   void take_in(const std::shared_ptr<Origin>& origin, Writer writer)
       HEADWATER_REQUIRES(cache_.mutex());
   /// One that was given up and needs the bytes of this; also through others that have none.

@@ -17,36 +17,57 @@ bool OpScope::must_replay_first() {
   return to_replay_ != nullptr;
 }
 
+void OpScope::mark_used_unseen() {
+  for (const Use& use : uses_) {
+    use.tensor->fetched = true;
+  }
+}
+
 void OpScope::write_recipe(c10::DispatchKeySet keys) {
   const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
   if (in_backward || !is_replayable(traits_, arguments_)) {
     return;
+  }
+  // Whoever holds one of them may write it unseen.
+  const auto held = [](const Use& use) {
+    return use.tensor->num_holds > 0 || use.tensor->held_for_life;
+  };
+  {
+    const CacheLock lock(cache_);
+    if (std::any_of(uses_.begin(), uses_.end(), held)) {
+      return;
+    }
   }
   const auto managed = [](const at::Tensor& tensor) {
     const c10::StorageImpl* storage =
         tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
     return storage != nullptr && StorageBook::find(*storage) != nullptr;
   };
-  recipe_ = write_down(op_, traits_, keys, arguments_, managed);
-  if (!recipe_) {
-    return;
-  }
+  recipe_ =
+      write_down({op_, traits_, keys, arguments_, session_.memory().current_stream()}, managed);
   const CacheLock lock(cache_);
+  if (recipe_ && !find_written()) {
+    recipe_.reset();
+  }
+  if (recipe_) {
+    session_.lineage().tie(*recipe_, arguments_, written_);
+  }
+}
+
+bool OpScope::find_written() {
   written_ = nullptr;
-  std::size_t num_written = 0;
+  if (unmarked_writes().contains(traits_.name)) {
+    return true;  // statistics, which are left out
+  }
   for (const Use& use : uses_) {
     if (use.access != AccessKind::kRead && use.tensor != written_) {
+      if (written_ != nullptr) {
+        return false;
+      }
       written_ = use.tensor;
-      ++num_written;
     }
   }
-  if (unmarked_writes().contains(traits_.name)) {
-    written_ = nullptr;  // statistics, which are left out
-  } else if (num_written > 1) {
-    recipe_.reset();
-    return;
-  }
-  session_.lineage().tie(*recipe_, arguments_, written_);
+  return true;
 }
 
 void OpScope::find_fresh(c10::ArrayRef<c10::IValue> results) {

@@ -92,6 +92,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& ke
     return session_.turns().num_ended();
   }
   mark_pinned();
+  if (is_replaying()) {
+    mark_used_unseen();
+  }
   if (played_) {
     session_.runtime().conductor().start_clock(*played_);
   }

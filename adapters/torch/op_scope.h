@@ -107,8 +107,13 @@ class OpScope {
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
       HEADWATER_REQUIRES(cache_.mutex());
   void release() noexcept;
+  /// Says that work the program does not know of uses its tensors: later work on other streams has
+  /// to wait for it.
+  void mark_used_unseen() HEADWATER_REQUIRES(cache_.mutex());
   /// Whether something has to be made again before it can run.
   bool must_replay_first() HEADWATER_REQUIRES(cache_.mutex());
+  /// Finds the one tensor it writes, if any. False when there are more.
+  bool find_written() HEADWATER_REQUIRES(cache_.mutex());
   /// Remembers the results that are in storages of their own, before they are adopted.
   void find_fresh(c10::ArrayRef<c10::IValue> results) HEADWATER_REQUIRES(cache_.mutex());
   /// Ties its recipe to what it has made or written.

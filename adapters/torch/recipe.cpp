@@ -7,12 +7,10 @@
 #include <ATen/core/List.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/ops/clone.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -23,9 +21,12 @@ constexpr std::size_t kMostKeptBytes = std::size_t{16} << 10;  // of a tensor th
 constexpr std::size_t kTraining = 5;                           // argument of batch norm
 
 /// Their kernels may add up in any order on a GPU, or keep what they need where nobody sees it.
-constexpr std::array<std::string_view, 14> kUnsteady{"scatter",
+constexpr std::array<std::string_view, 17> kUnsteady{"scatter",
                                                      "index_add",
                                                      "index_put",
+                                                     "index_copy",
+                                                     "kthvalue",
+                                                     "median",
                                                      "index_reduce",
                                                      "aten::put",
                                                      "cumsum",
@@ -40,9 +41,9 @@ constexpr std::array<std::string_view, 14> kUnsteady{"scatter",
 
 bool forgets_statistics(const OpTraits& traits, Arguments arguments) {
   constexpr std::string_view kSuffix = "_batch_norm";
-  return traits.name.ends_with(kSuffix) && unmarked_writes().contains(traits.name) &&
-         arguments.size() > kTraining && arguments[kTraining].isBool() &&
-         arguments[kTraining].toBool();
+  return traits.name.ends_with(kSuffix) && traits.overload.empty() &&
+         unmarked_writes().contains(traits.name) && arguments.size() > kTraining &&
+         arguments[kTraining].isBool() && arguments[kTraining].toBool();
 }
 
 bool is_statistic(const OpTraits& traits, std::uint16_t index) {
@@ -68,9 +69,10 @@ std::optional<at::Tensor> small_copy(const at::Tensor& tensor) {
 
 std::optional<Part> part_of(const at::Tensor& tensor,
                             c10::function_ref<bool(const at::Tensor&)> managed) {
-  if (!tensor.defined() || !managed(tensor)) {
-    std::optional<at::Tensor> kept = small_copy(tensor);
-    return kept ? std::optional(Part{.kept = *std::move(kept), .picture = {}}) : std::nullopt;
+  const bool number = tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  if (!tensor.defined() || number || !managed(tensor)) {
+    std::optional<at::Tensor> copy = small_copy(tensor);
+    return copy ? std::optional(Part{.copy = *std::move(copy), .picture = {}}) : std::nullopt;
   }
   Picture picture{.origin = {},
                   .keys = tensor.key_set(),
@@ -80,7 +82,7 @@ std::optional<Part> part_of(const at::Tensor& tensor,
                   .strides = {}};
   picture.sizes.append(tensor.sizes().begin(), tensor.sizes().end());
   picture.strides.append(tensor.strides().begin(), tensor.strides().end());
-  return Part{.kept = {}, .picture = std::move(picture)};
+  return Part{.copy = {}, .picture = std::move(picture)};
 }
 
 std::optional<Ingredient> ingredient_of(const c10::IValue& value,
@@ -112,19 +114,21 @@ std::optional<Ingredient> ingredient_of(const c10::IValue& value,
   return ingredient;
 }
 
-RandomState random_state(at::Generator generator) {
-  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
-  const std::scoped_lock lock(generator.mutex());
-  const at::Tensor state = generator.get_state();
-  const auto* begin = state.const_data_ptr<std::uint8_t>();
-  return {.generator = std::move(generator), .state = {begin, begin + state.numel()}};
-}
-
-void put_in_force(RandomState& random) {
-  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
-  const std::scoped_lock lock(random.generator.mutex());
-  const auto size = static_cast<std::int64_t>(random.state.size());
-  random.generator.set_state(at::from_blob(random.state.data(), {size}, at::kByte));
+/// False for containers that may hold bytes in some other way, and for tensors that are written
+/// where nobody manages them.
+bool can_be_put_down(const OpTraits& traits,
+                     std::uint16_t index,
+                     const c10::IValue& value,
+                     c10::function_ref<bool(const at::Tensor&)> managed) {
+  const auto is_this = [index](const TensorArgument& argument) { return argument.index == index; };
+  const auto found = std::find_if(traits.tensors.begin(), traits.tensors.end(), is_this);
+  if (found == traits.tensors.end() || value.isNone()) {
+    return true;
+  }
+  if (found->access == AccessKind::kRead) {
+    return value.isTensor() || value.isTensorList() || value.isOptionalTensorList();
+  }
+  return value.isTensor() && value.toTensor().defined() && managed(value.toTensor());
 }
 
 std::optional<at::Generator> generator_of(Arguments arguments, const OpTraits& traits) {
@@ -151,31 +155,9 @@ at::Tensor Picture::over(c10::Storage storage) const {
   return tensor;
 }
 
-Settings Settings::now() {
-  const at::Context& context = at::globalContext();
-  return {.deterministic = context.deterministicAlgorithms(),
-          .deterministic_warn_only = context.deterministicAlgorithmsWarnOnly(),
-          .cudnn = context.userEnabledCuDNN(),
-          .cudnn_benchmark = context.benchmarkCuDNN(),
-          .cudnn_deterministic = context.deterministicCuDNN(),
-          .mkldnn = context.userEnabledMkldnn()};
-}
-
-void Settings::put_in_force() const {
-  if (*this == now()) {
-    return;
-  }
-  at::Context& context = at::globalContext();
-  context.setDeterministicAlgorithms(deterministic, deterministic_warn_only);
-  context.setUserEnabledCuDNN(cudnn);
-  context.setBenchmarkCuDNN(cudnn_benchmark);
-  context.setDeterministicCuDNN(cudnn_deterministic);
-  context.setUserEnabledMkldnn(mkldnn);
-}
-
 torch::jit::Stack Recipe::stack(Develop develop) const {
   const auto tensor_of = [&develop](const Part& part) {
-    return part.picture ? part.picture->over(develop(*part.picture)) : part.kept;
+    return part.picture ? part.picture->over(develop(*part.picture)) : part.copy;
   };
   torch::jit::Stack stack;
   for (const Ingredient& argument : arguments) {
@@ -222,46 +204,32 @@ bool is_replayable(const OpTraits& traits, Arguments arguments) {
   return !unmarked_writes().contains(traits.name) || forgets_statistics(traits, arguments);
 }
 
-std::shared_ptr<Recipe> write_down(const c10::OperatorHandle& op,
-                                   const OpTraits& traits,
-                                   c10::DispatchKeySet keys,
-                                   Arguments arguments,
+std::shared_ptr<Recipe> write_down(const Call& call,
                                    c10::function_ref<bool(const at::Tensor&)> managed) {
-  const bool forgets = forgets_statistics(traits, arguments);
-  auto recipe = std::make_shared<Recipe>(Recipe{op, keys, {}, {}, Settings::now()});
-  for (std::uint16_t i = 0; i < arguments.size(); ++i) {
-    const bool left_out = forgets && is_statistic(traits, i);
+  const bool forgets = forgets_statistics(call.traits, call.arguments);
+  auto recipe =
+      std::make_shared<Recipe>(Recipe{call.op, call.keys, {}, {}, Settings::now(), call.stream});
+  for (std::uint16_t i = 0; i < call.arguments.size(); ++i) {
+    const bool left_out = forgets && is_statistic(call.traits, i);
+    const c10::IValue& given = call.arguments[i];
+    if (!left_out && !can_be_put_down(call.traits, i, given, managed)) {
+      return nullptr;
+    }
     std::optional<Ingredient> ingredient =
-        ingredient_of(left_out ? c10::IValue(at::Tensor()) : arguments[i], managed);
+        ingredient_of(left_out ? c10::IValue(at::Tensor()) : given, managed);
     if (!ingredient) {
       return nullptr;
     }
     recipe->arguments.push_back(*std::move(ingredient));
   }
-  if (op.hasTag(at::Tag::nondeterministic_seeded)) {
-    std::optional<at::Generator> generator = generator_of(arguments, traits);
+  if (call.op.hasTag(at::Tag::nondeterministic_seeded)) {
+    std::optional<at::Generator> generator = generator_of(call.arguments, call.traits);
     if (!generator) {
       return nullptr;
     }
     recipe->random = random_state(*std::move(generator));
   }
   return recipe;
-}
-
-AsItWas::AsItWas(const Recipe& recipe) : settings_(Settings::now()) {
-  recipe.settings.put_in_force();
-  if (recipe.random) {
-    random_ = random_state(recipe.random->generator);
-    RandomState then = *recipe.random;
-    put_in_force(then);
-  }
-}
-
-AsItWas::~AsItWas() {
-  settings_.put_in_force();
-  if (random_) {
-    put_in_force(*random_);
-  }
 }
 
 }  // namespace headwater::adapter

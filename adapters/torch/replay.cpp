@@ -5,12 +5,16 @@
 #include "headwater/base/error.h"
 #include "interceptor.h"
 #include "session_state.h"
+#include "session_switch.h"
 #include "storage_book.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <optional>
+#include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -53,64 +57,117 @@ c10::Storage nth_storage(Arguments results, std::size_t n) {
   return found;
 }
 
+/// Lets work on one stream begin after what is on another by now.
+void order(SessionState& session, StreamRef earlier, StreamRef later) {
+  Device& device = session.runtime().device();
+  if (earlier != later) {
+    device.wait(later, device.record(earlier));
+  }
+}
+
 /// One replay. What several of its operators need is made once.
 class Replay {
  public:
   explicit Replay(SessionState& session) : session_(session) {}
+  ~Replay() {
+    const CacheLock lock(session_.cache());
+    session_.cache().release(borrowed_);
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+  Replay(Replay&&) = delete;
+  Replay& operator=(Replay&&) = delete;
 
   /// A storage with the bytes that the writers make.
-  c10::Storage make(Origin& origin) {
-    std::vector<Writer> writers;
-    {
-      const CacheLock lock(session_.cache());
-      writers = origin.writers;
-    }
-    c10::Storage made;
+  c10::Storage make(const std::vector<Writer>& writers) {
+    c10::Storage storage;
     for (const Writer& writer : writers) {
-      torch::jit::Stack results = run(*writer.recipe, made);
+      const torch::jit::Stack results = run(*writer.recipe, storage);
       if (writer.result != Writer::kInPlace) {
-        made = nth_storage(results, writer.result);
+        storage = nth_storage(results, writer.result);
       }
     }
-    return made;
+    if (!storage) {
+      throw InternalError("Replay has made nothing: operators " + std::to_string(writers.size()));
+    }
+    return storage;
   }
 
  private:
-  torch::jit::Stack run(const Recipe& recipe, const c10::Storage& made) {
+  torch::jit::Stack run(const Recipe& recipe, const c10::Storage& storage) {
     torch::jit::Stack stack = recipe.stack([&](const Picture& picture) {
-      return picture.origin ? storage_of(*picture.origin) : made;
+      return picture.origin ? storage_of(picture.origin) : storage;
     });
-    const AsItWas as_it_was(recipe);
+    const StreamRef stream = session_.memory().current_stream();
+    const AsItWas as_it_was(recipe.settings, recipe.random);
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const OpTraits& traits = session_.ops().traits(recipe.op);
+    order(session_, recipe.stream, stream);  // its copies were made there, and are freed there
     run_managed(session_, recipe.op, traits, recipe.keys, stack);
+    order(session_, stream, recipe.stream);
     return stack;
   }
 
-  c10::Storage storage_of(Origin& origin) {
+  c10::Storage storage_of(const std::shared_ptr<Origin>& origin) {
+    for (;;) {
+      std::vector<Writer> writers;
+      {
+        const CacheLock lock(session_.cache());
+        if (origin->tensor != nullptr) {
+          auto& owner = *static_cast<c10::StorageImpl*>(origin->tensor->owner);
+          if (c10::intrusive_ptr<c10::StorageImpl> alive = StorageBook::try_refer_to(owner)) {
+            return c10::Storage(std::move(alive));
+          }
+        }
+        writers = origin->writers;
+      }
+      if (c10::Storage storage = borrow_or_make(origin, writers)) {
+        return storage;
+      }
+      std::this_thread::yield();  // another thread is freeing it at this moment
+    }
+  }
+
+  /// Of a storage that cannot be referred to; nothing when that may change soon.
+  c10::Storage borrow_or_make(const std::shared_ptr<Origin>& origin,
+                              const std::vector<Writer>& writers) {
+    if (const auto known = made_.find(origin.get()); known != made_.end()) {
+      return known->second;
+    }
+    replay(session_, origin);  // if it was given up
     {
       const CacheLock lock(session_.cache());
-      if (origin.tensor != nullptr) {
-        auto& owner = *static_cast<c10::StorageImpl*>(origin.tensor->owner);
-        c10::intrusive_ptr<c10::StorageImpl> alive = StorageBook::try_refer_to(owner);
-        if (!alive) {
-          throw Error("Replay needs a tensor that only a Python object for its storage holds: " +
-                      std::to_string(origin.tensor->bytes) +
-                      " bytes. Keep the tensor itself until backward is over.");
-        }
-        return c10::Storage(std::move(alive));
+      if (origin->tensor != nullptr) {
+        return try_borrow(*origin->tensor);
       }
     }
-    c10::Storage& made = made_[&origin];
-    if (!made) {
-      made = make(origin);
+    return made_.emplace(origin.get(), make(writers)).first->second;
+  }
+
+  /// Only an object of Python refers to the storage, and another reference would need its lock: a
+  /// storage around the same bytes, which stay where they are meanwhile.
+  c10::Storage try_borrow(Tensor& tensor) HEADWATER_REQUIRES(session_.cache().mutex()) {
+    const auto& owner = *static_cast<c10::StorageImpl*>(tensor.owner);
+    if (c10::raw::intrusive_ptr::use_count(const_cast<c10::StorageImpl*>(&owner)) == 0 ||
+        tensor.residency == Residency::kGivenUp) {
+      return {};
     }
-    return made;
+    const Use use{&tensor, AccessKind::kRead};
+    static_cast<void>(
+        session_.cache().acquire({&use, 1}, {.op = "replay"}, session_.memory().current_stream()));
+    borrowed_.push_back(use);
+    return c10::make_intrusive<c10::StorageImpl>(
+        c10::StorageImpl::use_byte_size_t(),
+        tensor.bytes,
+        c10::DataPtr(tensor.device.data(), session_.device()),
+        /*allocator=*/nullptr,
+        /*resizable=*/false);
   }
 
   SessionState& session_;
   std::unordered_map<const Origin*, c10::Storage> made_;  // of storages that were freed
+  std::vector<Use> borrowed_;
 };
 
 /// Lets go of the storage that a replay has made, whose bytes go to another.
@@ -121,18 +178,32 @@ Tensor& take_twin(c10::StorageImpl& storage) {
   return *twin;
 }
 
+bool was_given_up(const Origin& origin) {
+  return origin.tensor != nullptr && origin.tensor->residency == Residency::kGivenUp;
+}
+
 }  // namespace
 
 void replay(SessionState& session, const std::shared_ptr<Origin>& origin) {
   const Aside aside;
-  const c10::Storage made = Replay(session).make(*origin);
   TensorCache& cache = session.cache();
+  std::vector<Writer> writers;
+  std::uint64_t num_writes = 0;
+  {
+    const CacheLock lock(cache);
+    if (!was_given_up(*origin)) {
+      return;
+    }
+    writers = origin->writers;
+    num_writes = origin->num_writes;
+  }
+  const c10::Storage made = Replay(session).make(writers);
   const StreamRef stream = session.memory().current_stream();
   const CacheLock lock(cache);
-  if (origin->tensor == nullptr || origin->tensor->residency != Residency::kGivenUp) {
-    return;  // freed, or made by another thread
+  if (!was_given_up(*origin) || origin->num_writes != num_writes) {
+    return;  // freed, made or written by another thread meanwhile
   }
-  Tensor* const twin = made ? StorageBook::find(*made.unsafeGetStorageImpl()) : nullptr;
+  Tensor* const twin = StorageBook::find(*made.unsafeGetStorageImpl());
   if (twin == nullptr || twin->bytes != origin->tensor->bytes) {
     throw InternalError("Replay has made other bytes than it should: tensor of " +
                         std::to_string(origin->tensor->bytes) + " bytes");
@@ -147,6 +218,8 @@ void replay(SessionState& session, const std::shared_ptr<Origin>& origin) {
 bool is_replaying() {
   return replaying_here;
 }
+
+// What sessions do about it.
 
 void SessionState::replay_all() {
   for (;;) {
@@ -164,6 +237,10 @@ void SessionState::replay_all() {
 }
 
 Pin SessionState::pin_now(c10::StorageImpl& storage, Adoption adoption) {
+  std::optional<RunningOp> running;  // replays are operators: nobody ends the session meanwhile
+  if (lineage_.active() && !inside_operator()) {
+    running.emplace();
+  }
   for (;;) {
     std::shared_ptr<Origin> next;
     {

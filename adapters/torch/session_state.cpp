@@ -141,6 +141,7 @@ void SessionState::end_step() {
 }
 
 void SessionState::set_budget(std::size_t bytes) {
+  replay_all();  // what it takes to make a tensor again may not fit any more
   runtime_.set_budget(bytes, memory_.current_stream());
   const CacheLock lock(cache());
   gaps_.start_again();

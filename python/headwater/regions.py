@@ -27,11 +27,14 @@ class region(ContextDecorator):  # noqa: N801  used as a function
     def __init__(self, choice: str) -> None:
         if choice not in _CHOICES:
             raise ValueError(f"Region is one of {', '.join(map(repr, _CHOICES))}: {choice!r}")
-        self._recompute = choice == "recompute"
+        self._choice = choice
         self._before: list[bool] = []
 
+    def _recreate_cm(self) -> region:
+        return region(self._choice)  # calls of a decorated function may overlap
+
     def __enter__(self) -> region:
-        self._before.append(_set_recording(self._recompute))
+        self._before.append(_set_recording(self._choice == "recompute"))
         return self
 
     def __exit__(

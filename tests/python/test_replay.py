@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -319,3 +321,155 @@ def test_regions_nest_and_end(minimum: str) -> None:
 def test_another_region_is_refused() -> None:
     with pytest.raises(ValueError, match="'offload', 'recompute': 'forget'"):
         headwater.region("forget")
+
+
+def test_what_somebody_holds_while_it_is_read_is_copied_instead() -> None:
+    enable_minimum("cpu")
+    source = torch.arange(4096.0).clone()
+    array = source.numpy()
+    with headwater.region("recompute"):
+        double = source * 2
+    array[:] = 0
+    assert torch.equal(double, torch.arange(4096.0) * 2)
+    assert headwater.stats().num_given_up == 0
+
+
+def test_results_put_into_tensors_of_others_keep_their_bits(minimum: str) -> None:
+    source = torch.arange(4096.0).to(minimum)
+    with headwater.region("recompute"):
+        result = torch.mul(source, 2, out=torch.empty(0, device=minimum))
+        values, places = torch.topk(
+            source,
+            3,
+            out=(
+                torch.empty(0, device=minimum),
+                torch.empty(0, dtype=torch.long, device=minimum),
+            ),
+        )
+        wide = (source * 3).resize_(80, 80)
+    for _ in range(2):
+        assert torch.equal(result.cpu(), torch.arange(4096.0) * 2)
+        assert values.tolist() == [4095, 4094, 4093]
+        assert places.tolist() == [4095, 4094, 4093]
+        assert torch.equal(wide.cpu().flatten()[:4096], torch.arange(4096.0) * 3)
+
+
+def test_a_storage_that_was_exchanged_is_freed(minimum: str) -> None:
+    other = torch.arange(4096.0).to(minimum)
+    with headwater.region("recompute"):
+        exchanged = torch.ones(64, 64, device=minimum) * 2
+        view = exchanged[:8]
+        exchanged.set_(other.untyped_storage(), 0, (4096,), (1,))
+        again = exchanged * 2
+    del other, exchanged, view
+    assert torch.equal(again.cpu(), torch.arange(4096.0) * 2)
+
+
+def test_an_input_that_only_its_storage_object_holds_is_read_in_place(minimum: str) -> None:
+    source = torch.arange(4096.0).to(minimum)
+    with headwater.region("recompute"):
+        double = source * 2
+    storage = source.untyped_storage()
+    del source
+    assert torch.equal(double.cpu(), torch.arange(4096.0) * 2)
+    assert headwater.stats().num_replays == 1
+    assert storage.nbytes() == 4096 * 4
+
+
+def test_bytes_kept_for_others_go_with_them(minimum: str) -> None:
+    for _ in range(20):
+        source = torch.arange(4096.0).to(minimum)
+        with headwater.region("recompute"):
+            double = source * 2
+        torch.ones(16, device=minimum).add_(1)
+        del source
+        assert float(double[1]) == 2
+    del double
+    assert headwater.stats().num_tensors < 10
+
+
+def test_settings_are_put_back() -> None:
+    enable_minimum("cpu")
+    tiny = torch.full((4096,), 1e-39)
+    halves = torch.arange(4096)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with headwater.region("recompute"):
+        denormal, quotient = tiny * 0.5, halves / 2
+    torch.set_flush_denormal(True)
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(2)
+    try:
+        assert float(denormal.view(torch.int32).float().sum()) > 0
+        assert quotient.dtype == torch.float32
+        assert torch.equal(quotient.double(), halves.double() * 0.5)
+        assert torch.get_default_dtype() == torch.float64
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_default_dtype(torch.float32)
+        torch.set_num_threads(before)
+    assert headwater.stats().num_replays >= 2
+
+
+def test_numbers_that_are_managed_stay_numbers(minimum: str) -> None:
+    number = torch.tensor(3.0).to(minimum)
+    with headwater.region("recompute"):
+        product = number * 2.5
+    torch.ones(16, device=minimum).add_(1)
+    assert product.item() == 7.5
+    assert product.dtype == torch.float32
+
+
+def test_other_threads_may_free_what_a_replay_needs(minimum: str) -> None:
+    made: list[Tensor] = []
+
+    def free() -> None:
+        while True:
+            try:
+                made.pop(0)
+            except IndexError:
+                if done.is_set():
+                    return
+                time.sleep(0)
+
+    done = threading.Event()
+    thread = threading.Thread(target=free)
+    thread.start()
+    try:
+        for i in range(300):
+            source = torch.full((4096,), float(i), device=minimum)
+            with headwater.region("recompute"):
+                middle = source * 2
+                last = middle + 1
+            made += [source, middle]
+            del source, middle
+            assert float(last[7]) == 2 * i + 1
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_calls_of_a_decorated_function_may_overlap() -> None:
+    from headwater import _C
+
+    inside, leave = threading.Event(), threading.Event()
+    left: list[bool] = []
+
+    @headwater.region("recompute")
+    def wait() -> None:
+        inside.set()
+        leave.wait(10)
+
+    def call() -> None:
+        wait()
+        left.append(_C.set_recording(False))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    inside.wait(10)
+    recompute(torch.tanh, torch.ones(4))
+    leave.set()
+    thread.join()
+    assert left == [False]
+    assert not _C.set_recording(False)

@@ -75,7 +75,7 @@ void Mover::take_over(Tensor& tensor, Tensor& twin) {
   registry_.apply(tensor, ResidencyEvent::kReplay);
   tensor.stream = twin.stream;
   tensor.home = twin.home;
-  tensor.fetched = twin.fetched;
+  tensor.fetched = true;  // the program knows nothing of the work that made it
   tensor.device = std::move(twin.device);
   tensor.charge = std::move(twin.charge);
   listener_.on_move(tensor);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "headwater/base/check.h"
 #include "headwater/base/error.h"
 #include "headwater/base/mutex.h"
 #include "headwater/device/device.h"
@@ -89,7 +90,10 @@ class TensorCache final : public PinKeeper {
   /// up, not by copying them.
   void allow_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = true; }
   /// REQUIRES: it has not been given up.
-  void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = false; }
+  void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) {
+    HEADWATER_CHECK(tensor.residency != Residency::kGivenUp);
+    tensor.replayable = false;
+  }
   /// Gives a tensor that was given up the device bytes of its twin, which operators have made
   /// again. The twin is gone then. REQUIRES: nobody has pinned it, and its owner has let go of it.
   void take_over(Tensor& tensor, Tensor& twin) HEADWATER_REQUIRES(mutex_);
