@@ -14,6 +14,7 @@ class Id {
   explicit constexpr Id(std::uint64_t value) : value_(value) {}
 
   constexpr std::uint64_t value() const { return value_; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): a bug of clang-tidy's
   auto operator<=>(const Id&) const = default;
 
  private:
