@@ -21,6 +21,8 @@ class TraceBuilder {
     std::size_t workspace_bytes = 0;
     std::uint64_t time_ns = kUnknownTime;
     Phase phase = Phase::kUnknown;
+    Replay replay = Replay::kRefused;
+    Wish wish = Wish::kNone;
   };
 
   /// A tensor that is there before the operators that use it.

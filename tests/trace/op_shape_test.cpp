@@ -11,7 +11,11 @@ namespace {
 
 OpShape example() {
   OpShape shape;
-  shape.start = {.key = OpKey(0xFEDCBA9876543210), .stream = 3, .phase = Phase::kBackward};
+  shape.start = {.key = OpKey(0xFEDCBA9876543210),
+                 .stream = 3,
+                 .phase = Phase::kBackward,
+                 .replay = Replay::kSeeded,
+                 .wish = Wish::kRecompute};
   shape.made_placement = 1;
   shape.workspace_bytes = 1 << 20;
   shape.num_releases = 1;

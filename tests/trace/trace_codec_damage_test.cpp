@@ -80,10 +80,17 @@ const Bytes kNothing = numbers({0, 0, 0});
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
 
 TEST(TraceCodecDamageTest, EveryChangedByteIsNoticed) {
+  constexpr std::size_t kVersionAt = 8;
+  const TraceArchive archive = decode(small_file());
   Bytes file = small_file();
   for (std::size_t i = 0; i < file.size(); ++i) {
     for (unsigned change = 1; change < 256; ++change) {
       file[i] ^= static_cast<std::byte>(change);
+      if (i == kVersionAt && file[i] == std::byte{1}) {  // the same bytes mean the same there
+        EXPECT_EQ(decode(file), archive);
+        file[i] ^= static_cast<std::byte>(change);
+        continue;
+      }
       ASSERT_THROW(decode(file), InvalidArgument) << "byte " << i << ", change " << change;
       file[i] ^= static_cast<std::byte>(change);
     }
@@ -125,10 +132,10 @@ TEST(TraceCodecDamageTest, SomethingElseIsNotATraceFile) {
 
 TEST(TraceCodecDamageTest, ANewerVersionAsksForANewerHeadwater) {
   Bytes file = small_file();
-  file[8] = std::byte{2};
+  file[8] = std::byte{3};
   EXPECT_EQ(message_of(file),
             "Trace file is of a newer version. Read it with the Headwater that wrote it, or a "
-            "later one: version 2 at byte 8, this one reads up to 1");
+            "later one: version 3 at byte 8, this one reads up to 2");
 }
 
 TEST(TraceCodecDamageTest, AChecksumThatDoesNotMatchTellsItsSection) {

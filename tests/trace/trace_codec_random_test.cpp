@@ -65,7 +65,9 @@ class TraceCodecRandomTest : public testing::TestWithParam<unsigned> {
   OpStart draw_start() {
     return {.key = OpKey(dice_.roll(5)),
             .stream = static_cast<std::uint32_t>(dice_.roll(1)),
-            .phase = static_cast<Phase>(dice_.roll(3))};
+            .phase = static_cast<Phase>(dice_.roll(3)),
+            .replay = static_cast<Replay>(dice_.roll(2)),
+            .wish = static_cast<Wish>(dice_.roll(3))};
   }
   std::vector<Access> draw_accesses() {
     std::vector<Access> accesses(dice_.roll(4));

@@ -20,6 +20,16 @@ inline constexpr std::uint64_t kUnknownTime = std::numeric_limits<std::uint64_t>
 /// What a training does at the moment, where the adapter can tell.
 enum class Phase : unsigned char { kUnknown, kForward, kBackward, kOptimizer };
 
+/// Whether an operator can be run again with the same bits.
+enum class Replay : unsigned char {
+  kRefused,
+  kExact,
+  kSeeded,  // with its generator as it was
+};
+
+/// What is to become of the tensors an operator makes, by the user's say.
+enum class Wish : unsigned char { kNone, kKeep, kOffload, kRecompute };
+
 /// One use of one tensor by one operator.
 struct Access {
   TensorId tensor;
@@ -43,6 +53,8 @@ struct OpStart {
   OpKey key;
   std::uint32_t stream = 0;
   Phase phase = Phase::kUnknown;
+  Replay replay = Replay::kRefused;
+  Wish wish = Wish::kNone;
 
   bool operator==(const OpStart&) const = default;
 };

@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr unsigned kPhaseBits = 2;
+constexpr unsigned kStreamBits = 32;
+constexpr unsigned kReplayBits = 2;
+constexpr unsigned kWishBits = 2;
+constexpr unsigned kStartBits = kPhaseBits + kStreamBits + kReplayBits + kWishBits;
 constexpr unsigned kKindBits = 2;
 constexpr std::uint64_t kMostPackedAndKind = (std::uint64_t{1} << (8 + kKindBits)) - 1;
 
@@ -50,13 +54,33 @@ void read_accesses(ByteReader& reader, OpShape& shape, std::size_t count) {
   }
 }
 
+/// From the lowest bit on: phase, stream, replay, wish. Version 1 has the first two.
+std::uint64_t packed(const OpStart& start) {
+  std::uint64_t number = static_cast<std::uint64_t>(start.wish);
+  number = number << kReplayBits | static_cast<std::uint64_t>(start.replay);
+  number = number << kStreamBits | start.stream;
+  return number << kPhaseBits | static_cast<std::uint64_t>(start.phase);
+}
+
+/// The next lowest bits of a number.
+std::uint64_t take_bits(std::uint64_t& number, unsigned count) {
+  const std::uint64_t bits = number & ((std::uint64_t{1} << count) - 1);
+  number >>= count;
+  return bits;
+}
+
 OpStart read_start(ByteReader& reader) {
-  const OpKey key(reader.word());
-  const std::uint64_t stream_and_phase =
-      reader.number_up_to((kMost32 << kPhaseBits) | ((1U << kPhaseBits) - 1), "a stream");
-  return {.key = key,
-          .stream = static_cast<std::uint32_t>(stream_and_phase >> kPhaseBits),
-          .phase = static_cast<Phase>(stream_and_phase & ((1U << kPhaseBits) - 1))};
+  OpStart start{.key = OpKey(reader.word())};
+  std::uint64_t number =
+      reader.number_up_to((std::uint64_t{1} << kStartBits) - 1, "the start of an operator");
+  start.phase = static_cast<Phase>(take_bits(number, kPhaseBits));
+  start.stream = static_cast<std::uint32_t>(take_bits(number, kStreamBits));
+  start.replay = static_cast<Replay>(take_bits(number, kReplayBits));
+  start.wish = static_cast<Wish>(take_bits(number, kWishBits));
+  if (start.replay > Replay::kSeeded) {
+    reader.fail("an operator can be replayed in no known way");
+  }
+  return start;
 }
 
 }  // namespace
@@ -86,8 +110,7 @@ void write_shape(ByteWriter& writer, const OpShape& shape) {
   writer.number(std::uint64_t{shape.num_releases} << 1 | static_cast<unsigned>(shape.kind));
   if (shape.kind == OpShape::Kind::kOp) {
     writer.word(shape.start.key.value());
-    writer.number(std::uint64_t{shape.start.stream} << kPhaseBits |
-                  static_cast<unsigned>(shape.start.phase));
+    writer.number(packed(shape.start));
     writer.number(shape.uses_placement);
     writer.number(shape.made_placement);
     writer.number(shape.workspace_bytes);
