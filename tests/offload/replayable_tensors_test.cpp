@@ -17,12 +17,16 @@ constexpr std::size_t kBytes = 1_KiB;
 /// A device with room for four tensors, one of which operators can make again.
 class ReplayableTensorsTest : public testing::Test {
  protected:
-  ReplayableTensorsTest() { allow_replay(); }
+  ReplayableTensorsTest() { allow_replay(Replayable::kAlways); }
   void TearDown() override { rig_.check(); }
 
-  void allow_replay() {
+  void allow_replay(Replayable when) {
     const MutexLock lock(rig_.cache.mutex());
-    rig_.cache.allow_replay(tensor_);
+    rig_.cache.allow_replay(tensor_, when);
+  }
+  bool give_up_when_needed(Tensor& tensor) {
+    const MutexLock lock(rig_.cache.mutex());
+    return rig_.cache.give_up_when_needed(tensor);
   }
   /// What operators would do.
   void replay() {
@@ -71,7 +75,7 @@ TEST_F(ReplayableTensorsTest, OneThatHasACopyIsDroppedAndFetched) {
   rig_.write(tensor_);
   ASSERT_EQ(rig_.reclaim(kBytes), kBytes);
   rig_.read(tensor_);
-  allow_replay();
+  allow_replay(Replayable::kAlways);
   EXPECT_EQ(rig_.reclaim(kBytes), kBytes);
   EXPECT_EQ(tensor_.residency, Residency::kHost);
   EXPECT_EQ(rig_.statistics().num_clean_drops, 1U);
@@ -109,6 +113,53 @@ TEST_F(ReplayableTensorsTest, OneInUseStays) {
   const Reservation reserved = rig_.acquire(uses);
   EXPECT_EQ(rig_.reclaim(kBytes), 0U);
   EXPECT_EQ(tensor_.residency, Residency::kDevice);
+  rig_.release(uses);
+}
+
+TEST_F(ReplayableTensorsTest, ThoseOfAPlanAreGivenUpWhenThePlanSaysSo) {
+  allow_replay(Replayable::kByPlan);
+  ASSERT_TRUE(give_up_when_needed(tensor_));
+  EXPECT_EQ(rig_.cache.leaving_bytes(), kBytes);
+  EXPECT_EQ(tensor_.residency, Residency::kDevice);  // nobody needs the room yet
+  EXPECT_FALSE(rig_.start_write_back(tensor_));
+  EXPECT_EQ(rig_.reclaim(kBytes), kBytes);
+  EXPECT_EQ(tensor_.residency, Residency::kGivenUp);
+  EXPECT_EQ(rig_.statistics().bytes_offloaded, 0U);
+}
+
+TEST_F(ReplayableTensorsTest, ThoseOfAPlanAreCopiedUntilThePlanSaysSo) {
+  allow_replay(Replayable::kByPlan);
+  EXPECT_EQ(rig_.reclaim(kBytes), kBytes);
+  EXPECT_EQ(tensor_.residency, Residency::kHost);
+}
+
+TEST_F(ReplayableTensorsTest, UsingOneTakesItBack) {
+  allow_replay(Replayable::kByPlan);
+  ASSERT_TRUE(give_up_when_needed(tensor_));
+  rig_.read(tensor_);
+  EXPECT_EQ(rig_.cache.leaving_bytes(), 0U);
+  EXPECT_EQ(rig_.reclaim(kBytes), kBytes);
+  EXPECT_EQ(tensor_.residency, Residency::kHost);
+}
+
+TEST_F(ReplayableTensorsTest, WritingOneTakesItBackForGood) {
+  ASSERT_TRUE(give_up_when_needed(tensor_));
+  rig_.write(tensor_);
+  EXPECT_FALSE(give_up_when_needed(tensor_));
+  EXPECT_EQ(rig_.cache.leaving_bytes(), 0U);
+}
+
+TEST_F(ReplayableTensorsTest, ForbiddingItTakesItBack) {
+  ASSERT_TRUE(give_up_when_needed(tensor_));
+  const MutexLock lock(rig_.cache.mutex());
+  rig_.cache.forbid_replay(tensor_);
+  EXPECT_EQ(rig_.cache.leaving_bytes(), 0U);
+}
+
+TEST_F(ReplayableTensorsTest, OneInUseIsNotGivenUp) {
+  const std::vector<Use> uses{{&tensor_, AccessKind::kRead}};
+  const Reservation reserved = rig_.acquire(uses);
+  EXPECT_FALSE(give_up_when_needed(tensor_));
   rig_.release(uses);
 }
 

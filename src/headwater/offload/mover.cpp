@@ -166,7 +166,7 @@ void Mover::abandon_fetch(Tensor& tensor) {
 
 void Mover::mark_written(Tensor& tensor, StreamRef stream) {
   tensor.packable = Packing::kNone;
-  tensor.replayable = false;
+  tensor.replayable = Replayable::kNo;
   ++tensor.num_writes;
   if (tensor.residency == Residency::kWritingBack) {
     device_.wait(stream, tensor.copied);

@@ -166,9 +166,8 @@ void TensorCache::settle(std::size_t headroom, StreamRef stream) {
 
 std::size_t TensorCache::reclaim(std::size_t bytes, StreamRef stream) {
   std::size_t given_back = 0;
-  while (given_back < bytes && !leaving_.empty()) {
-    Tensor& tensor = *leaving_.begin()->second;
-    given_back += try_offload(tensor, stream) ? tensor.bytes : 0;
+  while (Tensor* tensor = given_back < bytes ? leaving_.first() : nullptr) {
+    given_back += try_offload(*tensor, stream) ? tensor->bytes : 0;
   }
   for (const auto goes : {&has_copy, +[](const Tensor&) { return true; }}) {
     for (auto it = registry_.resident().begin();
@@ -189,7 +188,7 @@ bool TensorCache::write_back_oldest(std::size_t bytes) {
   for (int i = 0; i < kMostLooks && ready < bytes && it != registry_.resident().end(); ++i) {
     Tensor& tensor = *it++;
     if (tensor.num_pins == 0 && tensor.bytes >= least) {
-      if (!tensor.replayable && !has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
+      if (!goes_without_copy(tensor) && !has_copy(tensor) && !mover_.try_start_write_back(tensor)) {
         return false;
       }
       ready += tensor.bytes;
@@ -201,17 +200,18 @@ bool TensorCache::write_back_oldest(std::size_t bytes) {
 void TensorCache::offload_when_needed(Tensor& tensor, StreamRef stream) {
   if (!has_copy(tensor) || tensor.num_pins > 0) {
     try_offload(tensor, stream);
-  } else if (!std::exchange(tensor.leaving, true)) {
-    leaving_.emplace(leaving_key(tensor), &tensor);
-    leaving_bytes_ += tensor.bytes;
+  } else {
+    leaving_.add(tensor);
   }
 }
 
-void TensorCache::keep(Tensor& tensor) {
-  if (std::exchange(tensor.leaving, false)) {
-    leaving_.erase(leaving_key(tensor));
-    leaving_bytes_ -= tensor.bytes;
+bool TensorCache::give_up_when_needed(Tensor& tensor) {
+  const bool can = tensor.num_pins == 0 && on_device(tensor.residency) &&
+                   (has_copy(tensor) || tensor.replayable != Replayable::kNo);
+  if (can) {
+    leaving_.add(tensor);
   }
+  return can;
 }
 
 bool TensorCache::try_start_fetch(Tensor& tensor, std::size_t headroom, StreamRef stream) {
@@ -261,13 +261,7 @@ void TensorCache::check_invariants() const {
     pinned += tensor.num_pins > 0 ? tensor.bytes : 0;
   }
   HEADWATER_CHECK_EQ(pinned, pinned_bytes_);
-  std::size_t leaving = 0;
-  for (const auto& [key, tensor] : leaving_) {
-    HEADWATER_CHECK(tensor->leaving && leaving_key(*tensor) == key);
-    HEADWATER_CHECK(on_device(tensor->residency));
-    leaving += tensor->bytes;
-  }
-  HEADWATER_CHECK_EQ(leaving, leaving_bytes());
+  leaving_.check_invariants();
   HEADWATER_CHECK_LE(resident, budget_.used());
   mover_.check_invariants();
 }
@@ -384,8 +378,8 @@ void TensorCache::unpin_one(Tensor& tensor) noexcept {
 }
 
 bool TensorCache::let_leave(std::size_t bytes, StreamRef stream) {
-  while (budget_.used() + bytes > budget_.limit() && !leaving_.empty()) {
-    try_offload(*leaving_.begin()->second, stream);
+  while (Tensor* tensor = budget_.used() + bytes > budget_.limit() ? leaving_.first() : nullptr) {
+    try_offload(*tensor, stream);
   }
   return budget_.used() + bytes <= budget_.limit();
 }
@@ -417,11 +411,12 @@ void TensorCache::offload_oldest(std::size_t bytes, std::size_t least, StreamRef
 }
 
 bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
+  const bool without_copy = goes_without_copy(tensor);
   keep(tensor);
   if (tensor.num_pins > 0 || !on_device(tensor.residency)) {
     return false;
   }
-  if (tensor.residency == Residency::kDevice && tensor.replayable) {
+  if (tensor.residency == Residency::kDevice && without_copy) {
     mover_.give_up(tensor);
     return true;
   }

@@ -9,6 +9,7 @@
 #include "headwater/memory/disk_pool.h"
 #include "headwater/memory/host_pool.h"
 #include "headwater/memory/statistics.h"
+#include "headwater/offload/leaving_tensors.h"
 #include "headwater/offload/move_listener.h"
 #include "headwater/offload/mover.h"
 #include "headwater/offload/stall_book.h"
@@ -86,13 +87,17 @@ class TensorCache final : public PinKeeper {
   /// Tensors may be written unseen from now on.
   void forget_packings() HEADWATER_REQUIRES(mutex_);
 
-  /// Operators can make its bytes again, until somebody writes them: room is made by giving them
-  /// up, not by copying them.
-  void allow_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { tensor.replayable = true; }
+  /// Operators can make its bytes again, until somebody writes them.
+  void allow_replay(Tensor& tensor, Replayable when) HEADWATER_REQUIRES(mutex_) {
+    tensor.replayable = when;
+  }
   /// REQUIRES: it has not been given up.
   void forbid_replay(Tensor& tensor) HEADWATER_REQUIRES(mutex_) {
     HEADWATER_CHECK(tensor.residency != Residency::kGivenUp);
-    tensor.replayable = false;
+    if (tensor.residency == Residency::kDevice) {
+      keep(tensor);
+    }
+    tensor.replayable = Replayable::kNo;
   }
   /// Gives a tensor that was given up the device bytes of its twin, which operators have made
   /// again. The twin is gone then. REQUIRES: nobody has pinned it, and its owner has let go of it.
@@ -111,8 +116,8 @@ class TensorCache final : public PinKeeper {
   /// there is nothing to copy, it is pinned, or the host has no room.
   bool try_start_write_back(Tensor& tensor) HEADWATER_REQUIRES(mutex_) {
     // Whoever has it pinned may still write what would be missing from the copy.
-    return tensor.num_pins == 0 && !tensor.replayable && tensor.residency == Residency::kDevice &&
-           mover_.try_start_write_back(tensor);
+    return tensor.num_pins == 0 && !goes_without_copy(tensor) &&
+           tensor.residency == Residency::kDevice && mover_.try_start_write_back(tensor);
   }
   /// Begins to copy down tensors used longest ago, up to so many bytes of them, but for small ones.
   /// False when the host has no room.
@@ -121,10 +126,12 @@ class TensorCache final : public PinKeeper {
   /// whose copy has begun first. At once where it has no copy. Using or fetching it takes that
   /// back.
   void offload_when_needed(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// The same without a copy. False when operators cannot make it again, or somebody has it pinned.
+  bool give_up_when_needed(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
   /// Takes that back.
-  void keep(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  void keep(Tensor& tensor) HEADWATER_REQUIRES(mutex_) { leaving_.remove(tensor); }
   /// Of the tensors that wait for that; exact with the mutex held.
-  std::size_t leaving_bytes() const { return leaving_bytes_.load(std::memory_order_relaxed); }
+  std::size_t leaving_bytes() const { return leaving_.bytes(); }
   /// Whether so many bytes fit once those tensors are gone.
   bool has_room(std::size_t bytes) const;
   /// Begins to fetch a tensor for work on `stream`, into room that is free with `headroom` bytes to
@@ -166,12 +173,10 @@ class TensorCache final : public PinKeeper {
   void check_invariants() const HEADWATER_REQUIRES(mutex_);
 
  private:
-  /// Whether its copy is still being made, and the number of the copy. Constant while it is
-  /// leaving.
-  using LeavingKey = std::pair<bool, std::uint64_t>;
-
-  static LeavingKey leaving_key(const Tensor& tensor) {
-    return {tensor.residency == Residency::kWritingBack, tensor.copy_number};
+  /// Whether its bytes are given up when room is needed, so that there is nothing to copy.
+  static bool goes_without_copy(const Tensor& tensor) {
+    return tensor.replayable == Replayable::kAlways ||
+           (tensor.leaving && tensor.residency == Residency::kDevice);
   }
 
   /// Sizes of the tensors of one request, each counted once.
@@ -226,8 +231,7 @@ class TensorCache final : public PinKeeper {
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
   TensorWatcher* watcher_ HEADWATER_GUARDED_BY(mutex_) = nullptr;
-  std::map<LeavingKey, Tensor*> leaving_ HEADWATER_GUARDED_BY(mutex_);  // in the order they go
-  std::atomic<std::size_t> leaving_bytes_{0};                           // written under mutex_
+  LeavingTensors leaving_;  // changed under mutex_
 };
 
 }  // namespace headwater

@@ -29,7 +29,7 @@ void check_tensor(const Tensor& tensor) {
                   kept_for_holds);
   HEADWATER_CHECK_EQ(tensor.charge.bytes(), has_bytes ? tensor.bytes : 0);
   check_copies_below(tensor);
-  HEADWATER_CHECK(state != Residency::kGivenUp || tensor.replayable);
+  HEADWATER_CHECK(state != Residency::kGivenUp || tensor.replayable != Replayable::kNo);
   HEADWATER_CHECK(tensor.num_pins == 0 || on_device(state) || state == Residency::kReleased);
 }
 

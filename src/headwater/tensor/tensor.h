@@ -16,6 +16,14 @@
 
 namespace headwater {
 
+/// Whether operators can make a tensor's bytes again, until somebody writes it, so that room is
+/// made by giving them up without a copy.
+enum class Replayable : unsigned char {
+  kNo,
+  kByPlan,  // but that is done only when a plan says so
+  kAlways,  // whenever room is needed
+};
+
 /// What the registry knows of one storage of the framework. Plain data: the registry decides its
 /// life, the tensor cache moves its bytes.
 ///
@@ -34,12 +42,12 @@ struct Tensor {
   bool fetched = false;               // work the program does not know of used the device bytes
   Packing packable = Packing::kNone;  // what its numbers allow, until somebody writes it
   Packing packing = Packing::kNone;   // of the host bytes
-  bool replayable = false;            // operators can make its bytes again
-  std::uint64_t num_writes = 0;       // to it, since it was adopted
-  bool leaving = false;               // the device bytes go as soon as somebody needs the room
-  std::uint64_t request = 0;          // last request that pinned it, to count its bytes once
-  StreamRef stream = kDefaultStream;  // last stream that used or moved the device bytes
-  StreamRef home = kDefaultStream;    // stream whose order the device bytes were allocated in
+  Replayable replayable = Replayable::kNo;
+  std::uint64_t num_writes = 0;            // to it, since it was adopted
+  bool leaving = false;                    // the device bytes go as soon as somebody needs the room
+  std::uint64_t request = 0;               // last request that pinned it, to count its bytes once
+  StreamRef stream = kDefaultStream;       // last stream that used or moved the device bytes
+  StreamRef home = kDefaultStream;         // stream whose order the device bytes were allocated in
   StreamRef copy_stream = kDefaultStream;  // stream of the last copy between device and host
   std::uint64_t copy_number = 0;           // of that copy, counted from one
   Event copied;                            // its end, if made ahead of need or with a disk below

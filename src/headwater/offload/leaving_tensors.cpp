@@ -1,0 +1,47 @@
+#include "headwater/offload/leaving_tensors.h"
+
+#include "headwater/base/check.h"
+
+#include <utility>
+
+namespace headwater {
+
+void LeavingTensors::add(Tensor& tensor) {
+  HEADWATER_CHECK(on_device(tensor.residency));
+  if (!std::exchange(tensor.leaving, true)) {
+    in_order_.insert(place_of(tensor));
+    bytes_ += tensor.bytes;
+  }
+}
+
+void LeavingTensors::remove(Tensor& tensor) {
+  if (std::exchange(tensor.leaving, false)) {
+    in_order_.erase(place_of(tensor));
+    bytes_ -= tensor.bytes;
+  }
+}
+
+LeavingTensors::Place LeavingTensors::place_of(Tensor& tensor) {
+  switch (tensor.residency) {
+    case Residency::kBoth:
+      return {Group::kCopied, tensor.copy_number, tensor.id, &tensor};
+    case Residency::kWritingBack:
+      return {Group::kBeingCopied, tensor.copy_number, tensor.id, &tensor};
+    default:
+      return {Group::kReplayable, 0, tensor.id, &tensor};
+  }
+}
+
+void LeavingTensors::check_invariants() const {
+  std::size_t leaving = 0;
+  for (const Place& place : in_order_) {
+    Tensor& tensor = *std::get<Tensor*>(place);
+    HEADWATER_CHECK(tensor.leaving && place_of(tensor) == place);
+    HEADWATER_CHECK(on_device(tensor.residency));
+    HEADWATER_CHECK(tensor.residency != Residency::kDevice || tensor.replayable != Replayable::kNo);
+    leaving += tensor.bytes;
+  }
+  HEADWATER_CHECK_EQ(leaving, bytes());
+}
+
+}  // namespace headwater
