@@ -240,7 +240,7 @@ void run_managed(SessionState& session,
                  torch::jit::Stack& stack) {
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
-  if (Lineage::recording()) {
+  if (scope.leaves_recipe()) {
     scope.write_recipe(keys);
   }
   if (traits.repeatable) {

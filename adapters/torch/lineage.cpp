@@ -10,7 +10,7 @@
 namespace headwater::adapter {
 namespace {
 
-constinit thread_local Recording recording_here = Recording::kOff;
+constinit thread_local Wish wish_here = Wish::kNone;
 
 bool has_bytes(const Origin& origin) {
   return origin.tensor != nullptr && origin.tensor->residency != Residency::kGivenUp;
@@ -61,12 +61,12 @@ void Origin::forget_writers() {
   writers.clear();
 }
 
-bool Lineage::recording() {
-  return recording_here == Recording::kOn;
+Wish Lineage::wish() {
+  return wish_here;
 }
 
-Recording Lineage::set_recording(Recording recording) {
-  return std::exchange(recording_here, recording);
+Wish Lineage::set_wish(Wish wish) {
+  return std::exchange(wish_here, wish);
 }
 
 void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
@@ -83,33 +83,32 @@ void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
   }
 }
 
-void Lineage::made(Tensor& tensor,
-                   const std::shared_ptr<const Recipe>& recipe,
-                   std::size_t result) {
+void Lineage::made(Tensor& tensor, Writer writer, Replayable when) {
   const std::shared_ptr<Origin> origin = find_or_add(tensor);
   origin->forget_writers();
   origin->cost = 0;
   origin->sound = true;
-  take_in(origin, {.recipe = recipe, .result = result});
+  take_in(origin, std::move(writer), when);
 }
 
-void Lineage::wrote(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe) {
+void Lineage::wrote(Tensor& tensor, Writer writer, Replayable when) {
   const std::shared_ptr<Origin> origin = find(tensor);
   // The write at hand has been counted already.
   if (origin && origin->sound && origin->num_writes + 1 == tensor.num_writes) {
-    take_in(origin, {.recipe = recipe});
+    take_in(origin, std::move(writer), when);
   } else if (origin) {
     refuse(*origin);
   }
 }
 
-void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer) {
+void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer, Replayable when) {
   const std::vector<std::shared_ptr<Origin>> inputs = inputs_of(*writer.recipe);
   origin->cost += 1;
   for (const std::shared_ptr<Origin>& input : inputs) {
     origin->cost += input->cost;
   }
-  if (origin->cost > kMostCost || !is_complete(inputs)) {  // others begin here
+  const std::size_t most = when == Replayable::kByPlan ? kMostPlannedCost : kMostCost;
+  if (origin->cost > most || !is_complete(inputs)) {  // others begin here
     origin->cost = 0;
     refuse(*origin);
     return;
@@ -119,7 +118,7 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer) {
   }
   origin->writers.push_back(std::move(writer));
   origin->num_writes = origin->tensor->num_writes;
-  cache_.allow_replay(*origin->tensor);
+  cache_.allow_replay(*origin->tensor, when);
 }
 
 bool Lineage::is_complete(const std::vector<std::shared_ptr<Origin>>& inputs) {

@@ -47,8 +47,6 @@ struct Origin {
   std::size_t prune_at = 16;  // dependents
 };
 
-enum class Recording : unsigned char { kOff, kOn };
-
 /// Knows how storages were made, so that their bytes can be given up and made again.
 ///
 /// Note [Replay]: within a region that asks for it, every operator leaves a recipe. A storage has a
@@ -62,10 +60,12 @@ class Lineage final {
  public:
   Lineage(TensorCache& cache, c10::Device device) : cache_(cache), device_(device) {}
 
-  /// Whether operators of the calling thread leave recipes.
-  static bool recording();
+  /// What is to become of the tensors that operators of the calling thread make.
+  static Wish wish();
   /// Sets it; returns what it was.
-  static Recording set_recording(Recording recording);
+  static Wish set_wish(Wish wish);
+  /// Whether operators of the calling thread leave recipes where no plan says who does.
+  static bool recording() { return wish() == Wish::kRecompute; }
 
   /// Whether there are any recipes.
   bool active() const { return active_.load(std::memory_order_relaxed); }
@@ -74,11 +74,10 @@ class Lineage final {
   /// REQUIRES: the arguments are those it was written down from.
   void tie(Recipe& recipe, Arguments arguments, const Tensor* written)
       HEADWATER_REQUIRES(cache_.mutex());
-  void made(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe, std::size_t result)
-      HEADWATER_REQUIRES(cache_.mutex());
-  /// Its operator has written the tensor in place.
-  void wrote(Tensor& tensor, const std::shared_ptr<const Recipe>& recipe)
-      HEADWATER_REQUIRES(cache_.mutex());
+  /// The tensor has been made; when it is given up is the caller's say.
+  void made(Tensor& tensor, Writer writer, Replayable when) HEADWATER_REQUIRES(cache_.mutex());
+  /// The same of one that has been written in place.
+  void wrote(Tensor& tensor, Writer writer, Replayable when) HEADWATER_REQUIRES(cache_.mutex());
 
   /// What has to be made again before these uses, one after the other. When that is nothing, what
   /// was made of those that are about to be written cannot be made again any more.
@@ -98,12 +97,13 @@ class Lineage final {
 
  private:
   static constexpr std::size_t kMostCost = 48;
+  static constexpr std::size_t kMostPlannedCost = 4096;  // plans have bounds of their own
 
   std::shared_ptr<Origin> find_or_add(Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
   /// Whether all it needs can be had.
   static bool is_complete(const std::vector<std::shared_ptr<Origin>>& inputs);
   void add_dependent(Origin& origin, const std::shared_ptr<Origin>& dependent);
-  void take_in(const std::shared_ptr<Origin>& origin, Writer writer)
+  void take_in(const std::shared_ptr<Origin>& origin, Writer writer, Replayable when)
       HEADWATER_REQUIRES(cache_.mutex());
   /// One that was given up and needs the bytes of this; also through others that have none.
   std::shared_ptr<Origin> dependent_given_up(const Origin& origin)

@@ -17,15 +17,31 @@ bool OpScope::must_replay_first() {
   return to_replay_ != nullptr;
 }
 
+bool OpScope::must_be_boxed() {
+  const Conductor::Recipe recipe = session_.runtime().conductor().next_recipe();
+  if (recipe == Conductor::Recipe::kNeeded ||
+      (recipe == Conductor::Recipe::kNoPlan && Lineage::recording())) {
+    return true;
+  }
+  const auto writes = [](const Use& use) { return use.access != AccessKind::kRead; };
+  return session_.lineage().active() && std::any_of(uses_.begin(), uses_.end(), writes);
+}
+
 void OpScope::mark_used_unseen() {
   for (const Use& use : uses_) {
     use.tensor->fetched = true;
   }
 }
 
+bool OpScope::leaves_recipe() {
+  const bool by_plan = played_ && played_->recipe != Conductor::Recipe::kNoPlan;
+  replayable_ = by_plan ? Replayable::kByPlan : Replayable::kAlways;
+  return by_plan ? played_->recipe == Conductor::Recipe::kNeeded : Lineage::recording();
+}
+
 void OpScope::write_recipe(c10::DispatchKeySet keys) {
   const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
-  if (in_backward || !is_replayable(traits_, arguments_)) {
+  if (in_backward || replay_of(traits_, arguments_) == Replay::kRefused) {
     return;
   }
   // Whoever holds one of them may write it unseen.
@@ -56,8 +72,8 @@ void OpScope::write_recipe(c10::DispatchKeySet keys) {
 
 bool OpScope::find_written() {
   written_ = nullptr;
-  if (unmarked_writes().contains(traits_.name)) {
-    return true;  // statistics, which are left out
+  if (traits_.keeps_statistics) {
+    return true;  // which are left out
   }
   for (const Use& use : uses_) {
     if (use.access != AccessKind::kRead && use.tensor != written_) {
@@ -85,12 +101,12 @@ void OpScope::find_fresh(c10::ArrayRef<c10::IValue> results) {
 void OpScope::leave_recipe() {
   Lineage& lineage = session_.lineage();
   if (written_ != nullptr) {
-    lineage.wrote(*written_, recipe_);
+    lineage.wrote(*written_, {recipe_}, replayable_);
     return;
   }
   for (const auto& [index, storage] : fresh_) {
     if (Tensor* const tensor = StorageBook::find(*storage)) {
-      lineage.made(*tensor, recipe_, index);
+      lineage.made(*tensor, {recipe_, index}, replayable_);
     }
   }
 }

@@ -79,10 +79,10 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& ke
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
+  note_begin(key, replay_of(traits_, arguments_), stream);  // what a plan sends away makes room
   if (must_replay_first()) {
     return std::nullopt;
   }
-  note_begin(key, stream);
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
   } catch (const OutOfMemory&) {
@@ -106,7 +106,7 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
                                c10::function_ref<OpKey()> work_out_key,
                                c10::function_ref<torch::jit::Stack()> box) {
   OpKeyOnce key(work_out_key);
-  if (Lineage::recording() || session_.lineage().active() || !needs_.fit_as_is(tensors, key)) {
+  if (!needs_.fit_as_is(tensors, key)) {
     return false;
   }
   if (traits_.finds_places) {
@@ -122,10 +122,11 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     });
   }
   const auto absent = [](const Use& use) { return !on_device(use.tensor->residency); };
-  if (std::any_of(uses_.begin(), uses_.end(), absent) || !needs_.still_fit()) {
+  if (std::any_of(uses_.begin(), uses_.end(), absent) || !needs_.still_fit() || must_be_boxed()) {
     return false;
   }
-  note_begin(key, stream_);  // before its tensors are pinned: some may be copied from now on
+  // Before its tensors are pinned: some may be copied from now on.
+  note_begin(key, traits_.keeps_statistics ? replay_of(traits_, box()) : traits_.replay, stream_);
   try {
     reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream_);
   } catch (const OutOfMemory&) {  // one of them was sent away just now
@@ -239,10 +240,16 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
   return tensor;
 }
 
-void OpScope::note_begin(OpKeyOnce& key, StreamRef stream) {
+void OpScope::note_begin(OpKeyOnce& key, Replay replay, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
-    played_ = conductor.begin_op({.key = key(), .phase = phase_now()}, uses_, stream);
+    played_ = conductor.begin_op({.key = key(),
+                                  .stream = 0,
+                                  .phase = phase_now(),
+                                  .replay = replay,
+                                  .wish = Lineage::wish()},
+                                 uses_,
+                                 stream);
     if (auto* names = session_.op_names()) {
       names->try_emplace(key(), traits_.name);
     }

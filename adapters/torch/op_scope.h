@@ -42,6 +42,8 @@ class OpScope {
   bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
                         c10::function_ref<OpKey()> work_out_key,
                         c10::function_ref<torch::jit::Stack()> box);
+  /// Whether it is to leave a recipe, by a plan or else by the region it runs in.
+  [[nodiscard]] bool leaves_recipe();
   /// Writes down how it can run again, once its tensors are there.
   void write_recipe(c10::DispatchKeySet keys);
   /// Adopts the tensors among the results, unpins all and restores the budget.
@@ -100,7 +102,8 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(OpKeyOnce& key, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void note_begin(OpKeyOnce& key, Replay replay, StreamRef stream)
+      HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
   /// On the CPU nobody measures workspaces, but every allocation is admitted. Zero elsewhere.
   std::size_t admitted_workspace();
@@ -110,6 +113,8 @@ class OpScope {
   /// Says that work the program does not know of uses its tensors: later work on other streams has
   /// to wait for it.
   void mark_used_unseen() HEADWATER_REQUIRES(cache_.mutex());
+  /// Whether it can only be boxed, since it leaves a recipe or changes what recipes need.
+  bool must_be_boxed() HEADWATER_REQUIRES(cache_.mutex());
   /// Whether something has to be made again before it can run.
   bool must_replay_first() HEADWATER_REQUIRES(cache_.mutex());
   /// Finds the one tensor it writes, if any. False when there are more.
@@ -141,8 +146,9 @@ class OpScope {
   OpNeeds needs_;
   // see Note [Replay]
   std::shared_ptr<Origin> to_replay_;
-  std::shared_ptr<Recipe> recipe_;  // null: it leaves none
-  Tensor* written_ = nullptr;       // by it, in place
+  std::shared_ptr<Recipe> recipe_;           // null: it leaves none
+  Replayable replayable_ = Replayable::kNo;  // what that makes of its results
+  Tensor* written_ = nullptr;                // by it, in place
   c10::SmallVector<std::pair<std::size_t, c10::StorageImpl*>, 2> fresh_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;

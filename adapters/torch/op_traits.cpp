@@ -1,6 +1,7 @@
 #include "op_traits.h"
 
 #include "headwater/base/check.h"
+#include "recipe.h"
 #include "serial.h"
 
 #include <ATen/core/enum_tag.h>
@@ -195,6 +196,8 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   traits.repeatable = traits.name.starts_with("aten::") &&
                       !op.hasTag(at::Tag::nondeterministic_seeded) &&
                       std::all_of(traits.tensors.begin(), traits.tensors.end(), reads);
+  traits.keeps_statistics = unmarked_writes().contains(traits.name);
+  traits.replay = replay_of(op, traits);
   traits.finds_places = traits.name == "aten::max_pool2d_with_indices" && traits.overload.empty();
   return traits;
 }

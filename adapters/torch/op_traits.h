@@ -2,6 +2,7 @@
 
 #include "headwater/base/mutex.h"
 #include "headwater/offload/tensor_cache.h"
+#include "headwater/trace/op_record.h"
 #include "result_bound.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -53,7 +54,9 @@ struct OpTraits {
   std::size_t num_arguments = 0;
   std::size_t num_returns = 0;
   std::vector<TensorArgument> tensors;
-  bool repeatable = false;    // writes nothing it is given and draws no random numbers
+  bool repeatable = false;  // writes nothing it is given and draws no random numbers
+  Replay replay = Replay::kRefused;
+  bool keeps_statistics = false;  // so that it can be replayed only where it forgets them
   bool finds_places = false;  // its second result: places in the last two dimensions of its first
                               // argument
 };

@@ -39,11 +39,23 @@ constexpr std::array<std::string_view, 17> kUnsteady{"scatter",
                                                      "ctc_loss",
                                                      "max_unpool"};
 
+/// Whether an operator writes tensors, by its schema, and makes others.
+bool writes_and_makes(const c10::OperatorHandle& op) {
+  const auto is_written = [](const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  };
+  const auto is_fresh = [](const c10::Argument& result) { return result.alias_info() == nullptr; };
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  const std::vector<c10::Argument>& results = op.schema().returns();
+  return std::any_of(arguments.begin(), arguments.end(), is_written) &&
+         std::any_of(results.begin(), results.end(), is_fresh);
+}
+
 bool forgets_statistics(const OpTraits& traits, Arguments arguments) {
   constexpr std::string_view kSuffix = "_batch_norm";
-  return traits.name.ends_with(kSuffix) && traits.overload.empty() &&
-         unmarked_writes().contains(traits.name) && arguments.size() > kTraining &&
-         arguments[kTraining].isBool() && arguments[kTraining].toBool();
+  return traits.name.ends_with(kSuffix) && traits.overload.empty() && traits.keeps_statistics &&
+         arguments.size() > kTraining && arguments[kTraining].isBool() &&
+         arguments[kTraining].toBool();
 }
 
 bool is_statistic(const OpTraits& traits, std::uint16_t index) {
@@ -190,18 +202,21 @@ torch::jit::Stack Recipe::stack(Develop develop) const {
   return stack;
 }
 
-bool is_replayable(const OpTraits& traits, Arguments arguments) {
-  if (traits.path != OpPath::kManage || !traits.name.starts_with("aten::")) {
-    return false;
-  }
+Replay replay_of(const c10::OperatorHandle& op, const OpTraits& traits) {
   const auto in_name = [&traits](std::string_view part) {
     return traits.name.find(part) != std::string::npos;
   };
-  if (std::any_of(kUnsteady.begin(), kUnsteady.end(), in_name)) {
-    return false;
+  if (traits.path != OpPath::kManage || !traits.name.starts_with("aten::") ||
+      std::any_of(kUnsteady.begin(), kUnsteady.end(), in_name) || writes_and_makes(op)) {
+    return Replay::kRefused;
   }
+  return op.hasTag(at::Tag::nondeterministic_seeded) ? Replay::kSeeded : Replay::kExact;
+}
+
+Replay replay_of(const OpTraits& traits, Arguments arguments) {
   // Batch norm in evaluation reads the statistics, which its table has as written.
-  return !unmarked_writes().contains(traits.name) || forgets_statistics(traits, arguments);
+  const bool refused = traits.keeps_statistics && !forgets_statistics(traits, arguments);
+  return refused ? Replay::kRefused : traits.replay;
 }
 
 std::shared_ptr<Recipe> write_down(const Call& call,

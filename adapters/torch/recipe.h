@@ -61,10 +61,12 @@ struct Recipe {
   torch::jit::Stack stack(Develop develop) const;
 };
 
-/// Whether a call can be run again with the same bits, as far as its operator decides that: it adds
-/// up in a fixed order and keeps nothing. Statistics that batch norm keeps for later do not count,
-/// since they are left out when it runs again.
-bool is_replayable(const OpTraits& traits, Arguments arguments);
+/// Whether calls of an operator can be run again with the same bits: it adds up in a fixed order,
+/// keeps nothing, and does not write some tensors while it makes others. Statistics that batch norm
+/// keeps for later do not count, since they are left out when it runs again.
+Replay replay_of(const c10::OperatorHandle& op, const OpTraits& traits);
+/// The same of one call.
+Replay replay_of(const OpTraits& traits, Arguments arguments);
 
 /// A call that is about to run.
 struct Call {

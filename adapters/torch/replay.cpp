@@ -27,11 +27,10 @@ constinit thread_local bool replaying_here = false;
 class Aside {
  public:
   Aside()
-      : replaying_(std::exchange(replaying_here, true)),
-        recording_(Lineage::set_recording(Recording::kOff)) {}
+      : replaying_(std::exchange(replaying_here, true)), wish_(Lineage::set_wish(Wish::kNone)) {}
   ~Aside() {
     replaying_here = replaying_;
-    Lineage::set_recording(recording_);
+    Lineage::set_wish(wish_);
   }
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
@@ -40,7 +39,7 @@ class Aside {
 
  private:
   const bool replaying_;
-  const Recording recording_;
+  const Wish wish_;
 };
 
 /// The storage of the n-th tensor among results.

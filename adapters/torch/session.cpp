@@ -69,6 +69,7 @@ Session::Session(const SessionOptions& options) {
   core.min_tensor_bytes = options.min_tensor_bytes;
   core.log_level = options.log_level;
   core.standby = options.standby;
+  core.recompute = options.recompute;
   state_ = std::make_shared<adapter::SessionState>(core, device);
   adapter::start_intercepting(state_);
 }

@@ -13,6 +13,7 @@ Budget = int | float | str
 Size = int | str
 
 STANDBY_POLICIES = ("off", "on")
+RECOMPUTE_POLICIES = ("off", "auto")
 LOG_LEVELS = ("debug", "info", "warning", "error", "off")
 MINIMUM = None  # how the compiled module spells budget="minimum"
 _AUTO_SHARE = 0.9
@@ -34,7 +35,7 @@ class Options:
 
     >>> Options.gather({"budget": "2GiB"}, {"HEADWATER_LOG": "info"})
     Options(budget='2GiB', device=None, host_budget=None, disk=None, disk_budget=None,
-        min_tensor_bytes=4096, log_level='info', standby='on')
+        min_tensor_bytes=4096, log_level='info', standby='on', recompute='auto')
     """
 
     budget: Budget = "auto"
@@ -45,6 +46,7 @@ class Options:
     min_tensor_bytes: Size = 4096  # smaller tensors stay where they are
     log_level: str = "warning"
     standby: str = "on"  # whether operators are let through while everything fits twice over
+    recompute: str = "auto"  # whether plans may make tensors again instead of copying them
     from_environment: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -63,6 +65,7 @@ class Options:
     def __post_init__(self) -> None:
         self._check_choice("log_level", LOG_LEVELS)
         self._check_choice("standby", STANDBY_POLICIES)
+        self._check_choice("recompute", RECOMPUTE_POLICIES)
 
     def _check_choice(self, option: str, choices: tuple[str, ...]) -> None:
         if (chosen := getattr(self, option)) not in choices:
@@ -88,6 +91,7 @@ VARIABLES = {
     "min_tensor_bytes": "HEADWATER_MIN_TENSOR_BYTES",
     "log_level": "HEADWATER_LOG",
     "standby": "HEADWATER_STANDBY",
+    "recompute": "HEADWATER_RECOMPUTE",
 }
 
 

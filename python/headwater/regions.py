@@ -8,33 +8,35 @@ from types import TracebackType
 
 from headwater.options import disabled_by_environment
 
-_CHOICES = ("offload", "recompute")
+_WISHES = {"keep": 1, "offload": 2, "recompute": 3}  # by their numbers in C++; 0: none
 
 
 class region(ContextDecorator):  # noqa: N801  used as a function
-    """Says how room is made by the tensors that operators make in a block, or in a function.
+    """Says what is to become of the tensors that operators make in a block, or in a function.
 
     ``"recompute"``: their bytes are given up without a copy, and the operators run again when
     somebody needs them. Exact: random numbers, batch norm's statistics and in-place changes come
     out as they were, and what cannot be made again with the same bits is offloaded.
-    ``"offload"``, the default: their bytes are copied to the host. Regions nest; each thread has
-    its own. Raises ValueError on another choice.
+    ``"offload"``: their bytes are copied to the host, even where making them again would be faster.
+    ``"keep"``: others leave the device before them. Outside of regions, measured times decide once
+    steps repeat. Regions nest, and the inner one counts; each thread has its own. Raises ValueError
+    on another choice.
 
     >>> with headwater.region("recompute"):
     ...     hidden = torch.nn.functional.gelu(norm(hidden))
     """
 
     def __init__(self, choice: str) -> None:
-        if choice not in _CHOICES:
-            raise ValueError(f"Region is one of {', '.join(map(repr, _CHOICES))}: {choice!r}")
+        if choice not in _WISHES:
+            raise ValueError(f"Region is one of {', '.join(map(repr, _WISHES))}: {choice!r}")
         self._choice = choice
-        self._before: list[bool] = []
+        self._before: list[int] = []
 
     def _recreate_cm(self) -> region:
         return region(self._choice)  # calls of a decorated function may overlap
 
     def __enter__(self) -> region:
-        self._before.append(_set_recording(self._choice == "recompute"))
+        self._before.append(_set_wish(_WISHES[self._choice]))
         return self
 
     def __exit__(
@@ -43,11 +45,11 @@ class region(ContextDecorator):  # noqa: N801  used as a function
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _set_recording(self._before.pop())
+        _set_wish(self._before.pop())
 
 
-def _set_recording(recording: bool) -> bool:
+def _set_wish(wish: int) -> int:
     if disabled_by_environment():
-        return False
-    before: bool = importlib.import_module("headwater._C").set_recording(recording)
+        return 0
+    before: int = importlib.import_module("headwater._C").set_wish(wish)
     return before

@@ -50,6 +50,7 @@ def enable(
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
     standby: str | None = None,
+    recompute: str | None = None,
 ) -> None:
     """Keeps the managed tensors of ``device`` within ``budget`` bytes from here on.
 
@@ -59,9 +60,11 @@ def enable(
     for offloaded tensors, on a GPU 90 % of what is free unless told. ``disk``: a folder for what
     does not fit there, none unless told; ``disk_budget``: most bytes there. ``min_tensor_bytes``:
     smaller tensors stay where they are (4096). ``log_level``: debug, info, warning, error or off.
-    ``standby``: "off" manages every operator also while everything fits twice over. Each has an
-    environment variable: HEADWATER_BUDGET, HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_DISK,
-    HEADWATER_DISK_BUDGET, HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY.
+    ``standby``: "off" manages every operator also while everything fits twice over.
+    ``recompute``: "off" copies whatever has to leave; "auto", the default, lets operators run again
+    where that takes less time. Each has an environment variable: HEADWATER_BUDGET,
+    HEADWATER_DEVICE, HEADWATER_HOST_BUDGET, HEADWATER_DISK, HEADWATER_DISK_BUDGET,
+    HEADWATER_MIN_TENSOR_BYTES, HEADWATER_LOG, HEADWATER_STANDBY, HEADWATER_RECOMPUTE.
     HEADWATER_DISABLE=1 makes this and every other call do nothing.
 
     Raises ValueError on unusable options and RuntimeError if already enabled.
@@ -87,6 +90,7 @@ def enable(
                 "min_tensor_bytes": min_tensor_bytes,
                 "log_level": log_level,
                 "standby": standby,
+                "recompute": recompute,
             }
         )
         _session = _start(options)
@@ -121,6 +125,7 @@ def budget(
     min_tensor_bytes: Size | None = None,
     log_level: str | None = None,
     standby: str | None = None,
+    recompute: str | None = None,
 ) -> Iterator[None]:
     """``enable`` for the length of a block; takes the same options.
 
@@ -139,6 +144,7 @@ def budget(
         min_tensor_bytes=min_tensor_bytes,
         log_level=log_level,
         standby=standby,
+        recompute=recompute,
     )
     try:
         yield
@@ -241,7 +247,7 @@ def _start(options: Options) -> _Session:
     budget_bytes = _budget_bytes(options.budget, device, options.name("budget"))
     extension = _extension()
     extension.set_out_of_memory_type(OutOfMemory)
-    policies = (options.log_level, options.standby)
+    policies = {name: getattr(options, name) for name in ("log_level", "standby", "recompute")}
     extension.enable(budget_bytes, device, host, (disk, disk_bytes), floor, policies)
     try:
         return _Session(device, _change_torch(device))

@@ -56,11 +56,15 @@ class Stats:
     num_given_up: int = 0  # tensors whose bytes went without a copy: operators can make them again
     num_replays: int = 0  # tensors made again
     bytes_replayed: int = 0
-    num_plans: int = 0  # made so far; a step that repeats itself needs one
+    num_replays_refused: int = 0  # tensors that were to be made again by plan, and copied after all
+    num_plans: int = 0  # carried out so far; a step that repeats itself needs one
+    planning_seconds: float = 0.0  # that making plans took, on a thread beside the training
     num_ops_held_back: int = 0  # began no moves ahead, since a collective used the link
     num_stages: int = 0  # of the plan that is followed now; 0 when there is none
     planned_step_seconds: float = 0.0  # what a step takes by that plan
     planned_stall_seconds: float = 0.0  # of it, waiting for moves
+    planned_replay_seconds: float = 0.0  # of it, making tensors again
+    planned_peak_bytes: int = 0  # most managed bytes on the device at once, by that plan
     fetch_bytes_per_second: float = 0.0  # of the link, as measured for the plan
     offload_bytes_per_second: float = 0.0
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current

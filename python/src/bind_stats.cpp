@@ -50,10 +50,14 @@ py::dict stats() {
   d["num_fetches_abandoned"] = s.moves.num_fetches_abandoned;
   d["num_clean_drops"] = s.moves.num_clean_drops;
   d["num_plans"] = s.plan.num_plans;
+  d["num_replays_refused"] = s.plan.num_refused;
+  d["planning_seconds"] = static_cast<double>(s.plan.planning_ns) * 1e-9;
   d["num_ops_held_back"] = s.plan.num_ops_held_back;
   d["num_stages"] = s.plan.num_stages;
   d["planned_step_seconds"] = static_cast<double>(s.plan.step_ns) * 1e-9;
   d["planned_stall_seconds"] = static_cast<double>(s.plan.stall_ns) * 1e-9;
+  d["planned_replay_seconds"] = static_cast<double>(s.plan.replay_ns) * 1e-9;
+  d["planned_peak_bytes"] = s.plan.peak_bytes;
   d["fetch_bytes_per_second"] = s.plan.fetch_bytes_per_s;
   d["offload_bytes_per_second"] = s.plan.offload_bytes_per_s;
   d["num_ops"] = s.num_ops;

@@ -15,6 +15,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +88,7 @@ void enable(std::optional<std::size_t> budget,
             std::optional<std::size_t> host_budget,
             const std::pair<std::string, std::optional<std::size_t>>& disk,
             std::size_t min_tensor_bytes,
-            const std::pair<std::string, std::string>& log_and_standby) {
+            const std::map<std::string, std::string>& policies) {
   if (session()) {
     throw Error("Headwater is enabled already. Call headwater.disable() first.");
   }
@@ -98,8 +99,9 @@ void enable(std::optional<std::size_t> budget,
   options.disk = disk.first;
   options.disk_budget = disk.second.value_or(Options::kUnlimited);
   options.min_tensor_bytes = min_tensor_bytes;
-  options.log_level = parse_log_level(log_and_standby.first);
-  options.standby = parse_standby_policy(log_and_standby.second);
+  options.log_level = parse_log_level(policies.at("log_level"));
+  options.standby = parse_standby_policy(policies.at("standby"));
+  options.recompute = parse_recompute_policy(policies.at("recompute"));
   std::unique_ptr<Session> opened;
   {
     const py::gil_scoped_release no_gil;  // operators that must end first may need it
@@ -125,6 +127,7 @@ struct ForkGuard {
       : session(std::move(now)), lock(session->cache()) {
     session->cache().mutex().assume_held();
     session->cache().synchronize();
+    session->runtime().conductor().finish_planning();
   }
 
   adapter::StandStill still;
@@ -168,7 +171,7 @@ void bind_session(py::module_& m) {
         py::arg("host_budget"),
         py::arg("disk"),
         py::arg("min_tensor_bytes"),
-        py::arg("log_and_standby"));
+        py::arg("policies"));
   m.def("disable", &disable);
   m.def("is_enabled", [] { return session() != nullptr; });
   m.def("set_budget", [](std::optional<std::size_t> budget) {
@@ -192,9 +195,15 @@ void bind_session(py::module_& m) {
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
   m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
-  m.def("set_recording", [](bool recording) {
-    const auto wanted = recording ? adapter::Recording::kOn : adapter::Recording::kOff;
-    return adapter::Lineage::set_recording(wanted) == adapter::Recording::kOn;
+  m.def("set_wish", [](unsigned char wish) {
+    return static_cast<unsigned char>(adapter::Lineage::set_wish(static_cast<Wish>(wish)));
+  });
+  m.def("finish_planning", [] {
+    if (const std::shared_ptr<SessionState> now = state()) {
+      const py::gil_scoped_release no_gil;
+      const adapter::CacheLock lock(now->cache());
+      now->runtime().conductor().finish_planning();
+    }
   });
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);

@@ -27,11 +27,16 @@ constexpr std::size_t kBytes = 1_KiB;
 class Training {
  public:
   Training(const RigOptions& options, std::size_t num_layers)
-      : rig(options), conductor(rig.cache, rig.budget, rig.device, [](std::size_t, StreamRef) {
-          return Costs{.op_ns = {},
-                       .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
-                       .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};
-        }) {
+      : rig(options),
+        conductor(rig.cache,
+                  rig.budget,
+                  rig.device,
+                  [](std::size_t, StreamRef) {
+                    return Costs{.op_ns = {},
+                                 .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
+                                 .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};
+                  },
+                  {}) {
     {
       const MutexLock lock(rig.cache.mutex());
       rig.cache.set_watcher(&conductor);

@@ -70,6 +70,12 @@ TEST(OptionsTest, ReadsHowToStandBy) {
   EXPECT_THROW(parse_standby_policy("On"), InvalidArgument);
 }
 
+TEST(OptionsTest, RecomputePoliciesAreReadByName) {
+  EXPECT_EQ(parse_recompute_policy("off"), RecomputePolicy::kOff);
+  EXPECT_EQ(parse_recompute_policy("auto"), RecomputePolicy::kAuto);
+  EXPECT_THROW(parse_recompute_policy("on"), InvalidArgument);
+}
+
 TEST_F(RuntimeTest, AFreshRuntimeReportsItsBudgetAndNothingElse) {
   start({.budget = 2_MiB});
   EXPECT_EQ(report(), (Report{.budget_bytes = 2_MiB, .moves = {}}));

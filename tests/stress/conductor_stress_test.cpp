@@ -86,7 +86,7 @@ class RandomTraining {
  public:
   RandomTraining(unsigned seed, DeviceKind kind)
       : rig({.budget = kMostBudget, .kind = kind}),
-        conductor(rig.cache, rig.budget, rig.device, measure()),
+        conductor(rig.cache, rig.budget, rig.device, measure(), {}),
         dice_(seed),
         program_(dice_),
         slots_(kNumLasting + kNumOps) {

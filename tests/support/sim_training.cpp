@@ -102,7 +102,7 @@ SimNetwork sim_mixed() {
 SimTraining::SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes)
     : network_(std::move(network)),
       rig_(rig_options(network_, budget, device_bytes)),
-      conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_)),
+      conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_), {}),
       ended_(rig_.device.record_timed(kDefaultStream)) {
   {
     const MutexLock lock(rig_.cache.mutex());

@@ -35,6 +35,8 @@ struct SessionOptions {
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
   StandbyPolicy standby = StandbyPolicy::kOn;
+  /// See headwater/plan/recompute_policy.h.
+  RecomputePolicy recompute = RecomputePolicy::kAuto;
 };
 
 /// Report of the runtime plus what only the adapter sees.

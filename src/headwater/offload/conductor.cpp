@@ -42,12 +42,15 @@ std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns)
 
 }  // namespace
 
-Conductor::Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure)
+Conductor::Conductor(
+    TensorCache& cache, const Budget& budget, Device& device, Measure measure, Policies policies)
     : cache_(cache),
       budget_(budget),
       measure_(std::move(measure)),
+      recompute_(policies.recompute),
       sampler_(device),
-      unplanned_(cache, budget) {}
+      unplanned_(cache, budget),
+      plan_maker_(policies.planning) {}
 
 Conductor::Op Conductor::begin_op(const OpStart& start,
                                   std::span<const Use> uses,
@@ -57,11 +60,19 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     stop_watching();
     recorder_.end_step();
   }
+  if (recorder_.current().num_ops() == 0) {
+    look_on_shelf(start.key);
+  }
   const std::span<const Access> accesses = note(uses);
-  Op op{.ref = recorder_.begin_op(start, accesses),
+  OpStart noted = start;
+  if (!refused_.empty() && refused_.contains(start.key)) {
+    noted.replay = Replay::kRefused;
+  }
+  Op op{.ref = recorder_.begin_op(noted, accesses),
         .key = start.key,
         .phase = start.phase,
         .place = std::nullopt,
+        .recipe = Recipe::kNoPlan,
         .stream = stream,
         .began = {}};
   if (score_) {
@@ -71,13 +82,17 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     unplanned_.begin_op(start.phase, accesses);
     move_unplanned(start.phase, stream);
   } else if (op.place) {
+    op.recipe = recipe_at(*op.place);
     follow_plan(*op.place, stream);
+  } else {
+    op.recipe = Recipe::kUnneeded;
   }
   return op;
 }
 
 void Conductor::follow_plan(Position place, StreamRef stream) {
   look_at_link();
+  give_up(place, stream);
   start_write_backs(place);
   enter_stage(score_->stage_of(place), stream);
   start_fetches(place, stream);
@@ -119,6 +134,7 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
 void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
   cache_.mutex().assume_held();
   const bool moved = has_moved();
+  const bool refused = std::exchange(refused_before_, num_refused_) != num_refused_;
   moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   reserve_ = reserve;
@@ -132,6 +148,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   leave_last_stage(stream);
   to_fetch_.clear();
   to_write_back_.clear();
+  to_give_up_.clear();
   unplanned_.end_step();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
@@ -141,18 +158,66 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   stage_.reset();
   if (!moved && score_ && score_->plan().empty() && !keep_trace_) {
     stop_watching();
-  } else if (score_ && score_->share_matched() == 1.0 && score_->suits(budget)) {
-    score_->begin_step();
-  } else {
-    const bool repeats = score_ && score_->share_matched() >= kSameStep;
-    score_ = std::make_unique<Score>(trace);
-    if (repeats) {
-      const std::size_t less = budget - budget / kSlackShare;
-      const bool fits = !find_misfit(score_->liveness(), less);
-      score_->plan_for(fits ? less : budget, costs_of(trace, step_ns, stream));
-      ++num_plans_;
-    }
+    return;
   }
+  const double share = score_ ? score_->share_matched() : 0;
+  const bool repeats = share >= kSameStep;
+  const bool under_way = ordered_for_ && Score::suits(*ordered_for_, budget);
+  if (repeats && !refused && adopt_plan(budget)) {
+    return;
+  }
+  if (repeats && !refused && (under_way || (share == 1.0 && score_->suits(budget)))) {
+    score_->begin_step();
+    return;
+  }
+  if (repeats && score_->suits(budget)) {
+    score_->begin_step();  // the old plan serves until there is a new one
+  } else {
+    shelf_.put(std::exchange(score_, std::make_unique<Score>(trace)));
+  }
+  if (repeats) {
+    order_plan(trace, budget, step_ns, stream);
+    adopt_plan(budget);
+  } else {
+    plan_maker_.forget();
+    ordered_for_.reset();
+  }
+}
+
+void Conductor::look_on_shelf(OpKey first_op) {
+  if (score_ && score_->first_op() == first_op) {
+    return;
+  }
+  std::unique_ptr<Score> known = shelf_.take(first_op);
+  const std::size_t budget = budget_.limit() - std::min(budget_.limit(), reserve_);
+  if (known && (!known->is_planned() || known->suits(budget))) {
+    known->begin_step();
+    shelf_.put(std::exchange(score_, std::move(known)));
+  }
+}
+
+bool Conductor::adopt_plan(std::size_t budget) {
+  std::unique_ptr<Score> made = plan_maker_.take();
+  if (!made) {
+    return false;
+  }
+  ordered_for_.reset();
+  if (!made->suits(budget)) {
+    return false;
+  }
+  score_ = std::move(made);
+  ++num_plans_;
+  return true;
+}
+
+void Conductor::order_plan(const StepTrace& trace,
+                           std::size_t budget,
+                           std::uint64_t step_ns,
+                           StreamRef stream) {
+  const std::size_t less = budget - budget / kSlackShare;
+  const bool fits = !find_misfit(score_->liveness(), less);
+  ordered_for_ = fits ? less : budget;
+  plan_maker_.order({trace, costs_of(trace, step_ns, stream), *ordered_for_, recompute_});
 }
 
 void Conductor::keep_traces(KeepTrace keep) {
@@ -214,8 +279,12 @@ void Conductor::on_forget(const Tensor& tensor) noexcept {
 void Conductor::stop_watching() {
   watching_.store(false, std::memory_order_relaxed);
   score_.reset();
+  shelf_.clear();
+  plan_maker_.forget();
+  ordered_for_.reset();
   to_fetch_.clear();
   to_write_back_.clear();
+  to_give_up_.clear();
   tensors_.clear();
   unplanned_.reset();
 }
@@ -253,6 +322,26 @@ void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
       cache_.offload_when_needed(*tensor, stream);
     }
   }
+}
+
+void Conductor::give_up(Position position, StreamRef stream) {
+  const std::span<const Ordinal> due = score_->take_given_up(position);
+  to_give_up_.insert(to_give_up_.end(), due.begin(), due.end());
+  std::erase_if(to_give_up_, [&](Ordinal ordinal) {
+    cache_.mutex().assume_held();
+    Tensor* tensor = find(ordinal);
+    if (tensor != nullptr && tensor->num_pins > 0) {
+      return tensor->num_holds > 0 || tensor->held_for_life;  // else it is let go of soon
+    }
+    if (tensor != nullptr && on_device(tensor->residency) && !cache_.give_up_when_needed(*tensor)) {
+      refused_.insert(score_->maker_of(ordinal));
+      ++num_refused_;
+      if (link_is_free_ && cache_.try_start_write_back(*tensor)) {
+        cache_.offload_when_needed(*tensor, stream);
+      }
+    }
+    return true;
+  });
 }
 
 void Conductor::start_write_backs(Position position) {

@@ -2,7 +2,9 @@
 
 #include "headwater/offload/holdback.h"
 #include "headwater/offload/op_sampler.h"
+#include "headwater/offload/plan_maker.h"
 #include "headwater/offload/score.h"
+#include "headwater/offload/score_shelf.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/offload/unplanned_moves.h"
@@ -18,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace headwater {
@@ -31,12 +34,16 @@ namespace headwater {
 /// Called with the cache's mutex held, watching() and hold_back() excepted.
 class Conductor final : public TensorWatcher {
  public:
+  /// What a plan says of an operator's recipe, without which its results cannot be made again.
+  enum class Recipe : unsigned char { kNoPlan, kUnneeded, kNeeded };
+
   /// An operator under way.
   struct Op {
     OpRef ref;
     OpKey key;
     Phase phase = Phase::kUnknown;
     std::optional<Position> place;  // in the step before
+    Recipe recipe = Recipe::kNoPlan;
     StreamRef stream = kDefaultStream;
     Event began;  // empty unless it is timed
   };
@@ -45,10 +52,16 @@ class Conductor final : public TensorWatcher {
   /// of the budget free.
   using Measure = std::function<Costs(std::size_t headroom, StreamRef stream)>;
 
+  struct Policies {
+    Planning planning = Planning::kAtOnce;
+    RecomputePolicy recompute = RecomputePolicy::kAuto;
+  };
+
   /// Takes the trace of a step, one step late, when most of its times have arrived.
   using KeepTrace = std::function<void(const StepTrace& trace)>;
 
-  Conductor(TensorCache& cache, const Budget& budget, Device& device, Measure measure);
+  Conductor(
+      TensorCache& cache, const Budget& budget, Device& device, Measure measure, Policies policies);
 
   /// So many operators in a row begin no moves at most: what they need is fetched when they ask,
   /// and a plan that waits for longer is worth nothing.
@@ -63,6 +76,10 @@ class Conductor final : public TensorWatcher {
   [[nodiscard]] Holdback hold_back() { return Holdback(num_holdbacks_); }
 
   [[nodiscard]] Op begin_op(const OpStart& start, std::span<const Use> uses, StreamRef stream);
+  /// What a plan says of the next operator, if that is the one expected.
+  Recipe next_recipe() const {
+    return has_plan() ? recipe_at(score_->follower().next()) : Recipe::kNoPlan;
+  }
   /// Everything the operator has to wait for is in its stream's queue.
   void start_clock(Op& op);
   void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
@@ -81,7 +98,14 @@ class Conductor final : public TensorWatcher {
 
   /// The machine's costs, without operator times, once they have been measured.
   const std::optional<Costs>& machine_costs() const { return machine_costs_; }
+  /// Plans carried out so far.
   std::uint64_t num_plans() const { return num_plans_; }
+  /// Waits until no plan is being made; before a fork.
+  void finish_planning() { plan_maker_.finish(); }
+  /// The time that making plans has taken.
+  std::uint64_t planning_ns() const { return plan_maker_.made_ns(); }
+  /// Tensors that a plan would have given up and that could not be made again.
+  std::uint64_t num_refused() const { return num_refused_; }
   /// Operators that began no moves because somebody else used the link.
   std::uint64_t num_ops_held_back() const { return num_ops_held_back_; }
   /// Null while nothing is planned.
@@ -96,6 +120,9 @@ class Conductor final : public TensorWatcher {
 
   std::uint64_t num_moves() const;
   bool has_plan() const { return score_ && !score_->plan().empty(); }
+  Recipe recipe_at(Position place) const {
+    return score_->needs_recipe(place) ? Recipe::kNeeded : Recipe::kUnneeded;
+  }
   /// Begins the moves that the plan has for the operator at hand.
   void follow_plan(Position place, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins moves by what is known without a plan.
@@ -106,10 +133,20 @@ class Conductor final : public TensorWatcher {
   void hand_out(StepId step) HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
+  /// A step that begins otherwise than the last one may be one that was there before.
+  void look_on_shelf(OpKey first_op) HEADWATER_REQUIRES(cache_.mutex());
+  /// Carries out the plan that has been made meanwhile, if it suits. False when there is none.
+  bool adopt_plan(std::size_t budget) HEADWATER_REQUIRES(cache_.mutex());
+  void order_plan(const StepTrace& trace,
+                  std::size_t budget,
+                  std::uint64_t step_ns,
+                  StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   Costs costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
   void enter_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  /// Lets tensors go that operators will make again.
+  void give_up(Position position, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins the write-backs that are due, of tensors that nobody uses at the moment.
   void start_write_backs(Position position) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins the fetches that are due, in their order, as far as there is room.
@@ -123,6 +160,7 @@ class Conductor final : public TensorWatcher {
   TensorCache& cache_;
   const Budget& budget_;
   const Measure measure_;
+  const RecomputePolicy recompute_;
   std::atomic<bool> watching_{false};  // written under the mutex
   std::atomic<std::size_t> num_holdbacks_{0};
   // guarded by the cache's mutex
@@ -131,20 +169,27 @@ class Conductor final : public TensorWatcher {
   OpSampler sampler_;
   OpTimes op_times_;
   std::unique_ptr<Score> score_;
+  ScoreShelf shelf_;
   UnplannedMoves unplanned_;
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way
   std::unordered_map<TensorId, Tensor*> tensors_;
   std::deque<Ordinal> to_fetch_;        // due, but there was no room yet
   std::vector<Ordinal> to_write_back_;  // due, but somebody used them
+  std::vector<Ordinal> to_give_up_;     // the same
+  std::unordered_set<OpKey> refused_;   // whose results could not be given up after all
   std::vector<Access> accesses_;        // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;             // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_ops_held_back_ = 0;
+  std::uint64_t num_refused_ = 0;
+  std::uint64_t refused_before_ = 0;  // this step
   std::uint64_t num_held_in_a_row_ = 0;
   bool link_is_free_ = true;  // for the operator at hand
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;
+  std::optional<std::size_t> ordered_for_;  // the budget of the plan that is being made
+  PlanMaker plan_maker_;
 };
 
 }  // namespace headwater

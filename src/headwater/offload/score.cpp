@@ -8,7 +8,9 @@ namespace headwater {
 
 Score::Score(const StepTrace& trace) : liveness_(trace), follower_(liveness_) {}
 
-void Score::plan_for(std::size_t budget, const Costs& costs) {
+void Score::plan_for(std::size_t budget,
+                     const Costs& costs,
+                     [[maybe_unused]] RecomputePolicy recompute) {
   budget_ = budget;
   try {
     plan_ = plan_step(liveness_, costs, budget);
@@ -54,6 +56,7 @@ void Score::begin_step() {
   follower_.begin_step();
   fetches_.restart();
   write_backs_.restart();
+  given_up_.restart();
 }
 
 std::uint32_t Score::stage_of(Position position) const {
@@ -65,9 +68,17 @@ std::uint32_t Score::stage_of(Position position) const {
   return static_cast<std::uint32_t>(after - plan_.stages.begin()) - 1;
 }
 
-bool Score::suits(std::size_t budget) const {
+std::size_t Score::peak_bytes() const {
+  std::size_t peak = 0;
+  for (const PlannedStage& stage : plan_.stages) {
+    peak = std::max(peak, stage.peak_bytes);
+  }
+  return peak;
+}
+
+bool Score::suits(std::size_t planned, std::size_t budget) {
   constexpr std::size_t kPercent = 100;
-  return budget_ <= budget && budget / kPercent * 90 <= budget_;
+  return planned <= budget && budget / kPercent * 90 <= planned;
 }
 
 double Score::share_matched() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/plan/plan_time.h"
+#include "headwater/plan/recompute_policy.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/step_follower.h"
 
@@ -23,21 +24,42 @@ class Score final {
   Score& operator=(Score&&) = delete;
 
   /// Plans the moves; none when everything fits, or when one operator does not fit at all.
-  void plan_for(std::size_t budget, const Costs& costs);
+  void plan_for(std::size_t budget, const Costs& costs, RecomputePolicy recompute);
   void begin_step();
 
+  /// What the step begins with; nothing when it has no operators.
+  std::optional<OpKey> first_op() const {
+    return liveness_.num_ops() > 0 ? std::optional(liveness_.op(0).key) : std::nullopt;
+  }
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
   const StagePlan& plan() const { return plan_; }
   /// What the plan takes on paper.
   const PlanTime& expected() const { return expected_; }
+  std::uint64_t replay_ns() const { return 0; }
+  /// The most bytes on the device, by the plan.
+  std::size_t peak_bytes() const;
+  /// Whether it has been planned for; the plan may be empty.
+  bool is_planned() const { return budget_ > 0; }
   /// Whether the plan serves a budget that is about the one it was made for.
-  bool suits(std::size_t budget) const;
+  bool suits(std::size_t budget) const { return suits(budget_, budget); }
+  /// The same of a plan for so many bytes.
+  static bool suits(std::size_t planned, std::size_t budget);
   /// Tensors whose fetch or write-back may begin before the operator at `position` does, those
   /// given out before left out.
   std::span<const Ordinal> take_fetches(Position position) { return fetches_.take(position); }
   std::span<const Ordinal> take_write_backs(Position position) {
     return write_backs_.take(position);
+  }
+  /// Tensors to be given up, likewise.
+  std::span<const Ordinal> take_given_up(Position position) { return given_up_.take(position); }
+  /// Whether the operator's results are made again, or needed for that.
+  bool needs_recipe(Position position) const {
+    return position < needs_recipe_.size() && needs_recipe_[position];
+  }
+  /// REQUIRES: it is made within the step.
+  OpKey maker_of(Ordinal tensor) const {
+    return liveness_.op(liveness_.lifetimes()[tensor].made_by).key;
   }
   /// REQUIRES: there is a plan.
   std::uint32_t stage_of(Position position) const;
@@ -68,6 +90,8 @@ class Score final {
   PlanTime expected_;
   Queue fetches_;
   Queue write_backs_;
+  Queue given_up_;
+  std::vector<bool> needs_recipe_;  // by position
   std::size_t budget_ = 0;
 };
 

@@ -13,4 +13,12 @@ StandbyPolicy parse_standby_policy(std::string_view text) {
   return text == "on" ? StandbyPolicy::kOn : StandbyPolicy::kOff;
 }
 
+RecomputePolicy parse_recompute_policy(std::string_view text) {
+  if (text != "off" && text != "auto") {
+    throw InvalidArgument("Not a way to recompute (write off or auto): \"" + std::string(text) +
+                          "\"");
+  }
+  return text == "auto" ? RecomputePolicy::kAuto : RecomputePolicy::kOff;
+}
+
 }  // namespace headwater

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/base/log.h"
+#include "headwater/plan/recompute_policy.h"
 
 #include <cstddef>
 #include <string>
@@ -13,6 +14,9 @@ enum class StandbyPolicy : unsigned char { kOff, kOn };
 
 /// Reads "off" or "on". Throws InvalidArgument otherwise.
 StandbyPolicy parse_standby_policy(std::string_view text);
+
+/// Reads "off" or "auto". Throws InvalidArgument otherwise.
+RecomputePolicy parse_recompute_policy(std::string_view text);
 
 /// Everything a user can choose. Sizes in bytes.
 struct Options {
@@ -30,6 +34,7 @@ struct Options {
   std::size_t min_tensor_bytes = 4096;
   LogLevel log_level = LogLevel::kWarning;
   StandbyPolicy standby = StandbyPolicy::kOn;
+  RecomputePolicy recompute = RecomputePolicy::kAuto;
 
   // No device has as many bytes, and a budget that was computed as 0 is not taken for it.
   static constexpr std::size_t kMinimum = static_cast<std::size_t>(-1);

@@ -12,11 +12,15 @@ namespace headwater {
 /// The moves planned for steps like the last ones. All but the counts are zero while nothing is
 /// planned.
 struct PlanReport {
-  std::uint64_t num_plans = 0;          // made so far
+  std::uint64_t num_plans = 0;          // carried out so far
+  std::uint64_t planning_ns = 0;        // that making them took, beside the training
+  std::uint64_t num_refused = 0;        // replays that were planned and could not be
   std::uint64_t num_ops_held_back = 0;  // began no moves ahead: a collective used the link
   std::size_t num_stages = 0;
-  std::uint64_t step_ns = 0;   // what such a step takes on paper
-  std::uint64_t stall_ns = 0;  // of it, waiting for moves
+  std::uint64_t step_ns = 0;    // what such a step takes on paper
+  std::uint64_t stall_ns = 0;   // of it, waiting for moves
+  std::uint64_t replay_ns = 0;  // of it, making tensors again
+  std::size_t peak_bytes = 0;   // on the device
   double fetch_bytes_per_s = 0;
   double offload_bytes_per_s = 0;
 

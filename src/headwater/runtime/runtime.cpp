@@ -91,7 +91,8 @@ Runtime::Runtime(const Options& options,
                  [this, &memory](std::size_t headroom, StreamRef stream) {
                    return measure_links(
                        *machine_.device, memory, *pools_.front(), budget_, headroom, stream);
-                 }) {
+                 },
+                 {.planning = Planning::kBeside, .recompute = options.recompute}) {
   const MutexLock lock(cache_.mutex());
   cache_.set_watcher(&conductor_);
 }
@@ -178,17 +179,20 @@ bool Runtime::room_is_short() const {
 PlanReport Runtime::plan_report() const {
   const Score* score = conductor_.score();
   const std::optional<Costs>& costs = conductor_.machine_costs();
-  if (score == nullptr || score->plan().empty() || !costs) {
-    return {.num_plans = conductor_.num_plans(),
-            .num_ops_held_back = conductor_.num_ops_held_back()};
+  PlanReport report{.num_plans = conductor_.num_plans(),
+                    .planning_ns = conductor_.planning_ns(),
+                    .num_refused = conductor_.num_refused(),
+                    .num_ops_held_back = conductor_.num_ops_held_back()};
+  if (score != nullptr && !score->plan().empty() && costs) {
+    report.num_stages = score->plan().stages.size();
+    report.step_ns = score->expected().step_ns;
+    report.stall_ns = score->expected().stall_ns;
+    report.replay_ns = score->replay_ns();
+    report.peak_bytes = score->peak_bytes();
+    report.fetch_bytes_per_s = costs->fetch.bytes_per_s;
+    report.offload_bytes_per_s = costs->offload.bytes_per_s;
   }
-  return {.num_plans = conductor_.num_plans(),
-          .num_ops_held_back = conductor_.num_ops_held_back(),
-          .num_stages = score->plan().stages.size(),
-          .step_ns = score->expected().step_ns,
-          .stall_ns = score->expected().stall_ns,
-          .fetch_bytes_per_s = costs->fetch.bytes_per_s,
-          .offload_bytes_per_s = costs->offload.bytes_per_s};
+  return report;
 }
 
 std::vector<HostPool*> Runtime::pool_refs() const {
