@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = 1_KiB;
 /// reads is compared with what it should be.
 class Training {
  public:
-  Training(const RigOptions& options, std::size_t num_layers)
+  Training(const RigOptions& options, std::size_t num_layers, Planning planning = Planning::kAtOnce)
       : rig(options),
         conductor(rig.cache,
                   rig.budget,
@@ -36,7 +36,7 @@ class Training {
                                  .fetch = {.bytes_per_s = 1e9, .latency_ns = 100},
                                  .offload = {.bytes_per_s = 1e9, .latency_ns = 100}};
                   },
-                  {}) {
+                  {.planning = planning}) {
     {
       const MutexLock lock(rig.cache.mutex());
       rig.cache.set_watcher(&conductor);
@@ -63,7 +63,7 @@ class Training {
       if (i > 0) {
         read.push_back(activations.back());
       }
-      activations.push_back(*run(1, read, AccessKind::kRead, Makes::kOne));
+      activations.push_back(*run(i == 0 ? first_op : 1, read, AccessKind::kRead, Makes::kOne));
     }
     after_forward();
     for (std::size_t i = depth; i-- > 0;) {
@@ -97,6 +97,7 @@ class Training {
   CacheRig rig;
   Conductor conductor;
   std::size_t for_others = 0;  // bytes of the budget
+  std::uint64_t first_op = 1;  // of a step
 
  private:
   enum class Makes : unsigned char { kNothing, kOne };
@@ -251,6 +252,53 @@ TEST(ConductorTest, ADifferentStepIsRunOnDemand) {
   training.step(16);
   training.rig.check();
   EXPECT_LE(training.rig.budget.peak(), 10_KiB);
+}
+
+TEST(ConductorTest, StepsGoOnWhileTheirPlanIsMade) {
+  Training training({.budget = 10_KiB}, 16, Planning::kBeside);
+  for (int i = 0; i < 3; ++i) {
+    training.step(16);
+  }
+  training.conductor.finish_planning();
+  training.step(16);
+  EXPECT_TRUE(training.has_plan());
+  EXPECT_EQ(training.conductor.num_plans(), 1U);
+  EXPECT_GT(training.step_statistics(16).num_fetches_ahead, 0U);
+  training.step(16);
+  EXPECT_EQ(training.conductor.num_plans(), 1U);
+}
+
+TEST(ConductorTest, APlanForAStepThatIsNoMoreIsNotCarriedOut) {
+  Training training({.budget = 10_KiB}, 16, Planning::kBeside);
+  for (int i = 0; i < 3; ++i) {
+    training.step(16);
+  }
+  training.conductor.finish_planning();
+  training.step(5);
+  EXPECT_FALSE(training.has_plan());
+  training.step(16);
+  training.rig.check();
+}
+
+TEST(ConductorTest, AStepThatComesBackFindsItsPlan) {
+  Training training({.budget = 10_KiB}, 16);
+  const auto alternate = [&training](int times) {
+    for (int i = 0; i < times; ++i) {
+      training.first_op = 1;
+      training.step(16);
+      training.first_op = 7;
+      training.step(12);
+    }
+  };
+  alternate(5);
+  const std::uint64_t plans = training.conductor.num_plans();
+  EXPECT_EQ(plans, 2U);
+  alternate(3);
+  EXPECT_EQ(training.conductor.num_plans(), plans);
+  training.first_op = 1;
+  EXPECT_GT(training.step_statistics(16).num_fetches_ahead, 0U);
+  training.first_op = 7;
+  EXPECT_GT(training.step_statistics(12).num_fetches_ahead, 0U);
 }
 
 TEST(ConductorTest, GoesToRestWhenTheBudgetIsRaised) {
