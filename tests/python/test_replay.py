@@ -454,7 +454,7 @@ def test_calls_of_a_decorated_function_may_overlap() -> None:
     from headwater import _C
 
     inside, leave = threading.Event(), threading.Event()
-    left: list[bool] = []
+    left: list[int] = []
 
     @headwater.region("recompute")
     def wait() -> None:
@@ -463,7 +463,7 @@ def test_calls_of_a_decorated_function_may_overlap() -> None:
 
     def call() -> None:
         wait()
-        left.append(_C.set_recording(False))
+        left.append(_C.set_wish(0))
 
     thread = threading.Thread(target=call)
     thread.start()
@@ -471,5 +471,5 @@ def test_calls_of_a_decorated_function_may_overlap() -> None:
     recompute(torch.tanh, torch.ones(4))
     leave.set()
     thread.join()
-    assert left == [False]
-    assert not _C.set_recording(False)
+    assert left == [0]
+    assert _C.set_wish(0) == 0
