@@ -91,7 +91,7 @@ class Training {
 
   bool has_plan() {
     const MutexLock lock(rig.cache.mutex());
-    return conductor.score() != nullptr && !conductor.score()->plan().empty();
+    return conductor.score() != nullptr && !conductor.score()->keeps_all();
   }
 
   CacheRig rig;
@@ -416,7 +416,7 @@ TEST(ConductorTest, MoreBytesForOthersMakeOnePlanThatLeavesThem) {
   }
   EXPECT_EQ(training.conductor.num_plans(), plans + 1);
   ASSERT_TRUE(training.has_plan());
-  for (const PlannedStage& stage : training.conductor.score()->plan().stages) {
+  for (const PlannedStage& stage : training.conductor.score()->plan().moves.stages) {
     EXPECT_LE(stage.peak_bytes, 8_KiB);
   }
 }

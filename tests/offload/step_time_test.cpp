@@ -110,6 +110,58 @@ std::string name_of(const testing::TestParamInfo<Case>& test) {
 INSTANTIATE_TEST_SUITE_P(Budgets, StepTimeTest, testing::ValuesIn(cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Budgets, ChangingStepTest, testing::ValuesIn(changing_cases()), name_of);
 
+/// What a step of the cheap network takes, once it is planned.
+struct Timed {
+  double step_ns = 0;
+  double expected_ns = 0;
+  Statistics moved;
+  std::size_t peak_bytes = 0;
+};
+
+Timed train_cheap(std::size_t budget, RecomputePolicy recompute) {
+  SimTraining training(support::sim_cheap(), budget, SimTraining::kAmple, recompute);
+  for (int i = 0; i < 6; ++i) {
+    training.step();
+  }
+  const Statistics before = training.statistics();
+  Timed timed{.step_ns = static_cast<double>(training.step())};
+  timed.expected_ns = static_cast<double>(training.expected_ns());
+  timed.moved = training.statistics() - before;
+  timed.peak_bytes = training.peak_bytes();
+  return timed;
+}
+
+class MostlyCheapTensorsTest : public testing::TestWithParam<unsigned> {};
+
+TEST_P(MostlyCheapTensorsTest, AreMadeAgainWhereMovingThemTakesLonger) {
+  const std::size_t peak = SimTraining::plain_peak(support::sim_cheap());
+  const std::size_t budget = peak * GetParam() / 100;
+  const Timed with = train_cheap(budget, RecomputePolicy::kAuto);
+  const Timed without = train_cheap(budget, RecomputePolicy::kOff);
+  SimTraining plain(support::sim_cheap(), SimTraining::kAmple);
+  plain.step();
+  const auto plain_ns = static_cast<double>(plain.step());
+  RecordProperty("of_plain", std::to_string(with.step_ns / plain_ns));
+  RecordProperty("of_plain_without", std::to_string(without.step_ns / plain_ns));
+  EXPECT_LT(with.step_ns, without.step_ns);
+  EXPECT_LE(with.step_ns, 1.2 * plain_ns);
+  EXPECT_LE(with.step_ns, 1.03 * with.expected_ns);
+  EXPECT_GT(with.moved.num_replays, 0U);
+  EXPECT_EQ(with.moved.num_replays, with.moved.num_given_up);
+  EXPECT_EQ(with.moved.num_fetches_ahead, with.moved.num_fetches);
+  EXPECT_EQ(without.moved.num_replays, 0U);
+  EXPECT_LE(with.peak_bytes, budget);
+}
+
+INSTANTIATE_TEST_SUITE_P(Budgets, MostlyCheapTensorsTest, testing::Values(60U, 40U, 30U));
+
+TEST(CheapTensorsTest, AreNotMadeAgainWhereMovingThemCostsNothing) {
+  const std::size_t peak = SimTraining::plain_peak(support::sim_cheap());
+  const Timed timed = train_cheap(peak * 8 / 10, RecomputePolicy::kAuto);
+  EXPECT_EQ(timed.moved.num_replays, 0U);
+  EXPECT_GT(timed.moved.num_fetches, 0U);
+}
+
 TEST(GapsTest, ADeviceInPiecesRefusesNoMoreOnceRoomIsKeptFree) {
   const SimNetwork network = support::sim_gpt();
   const std::size_t budget = SimTraining::plain_peak(network) / 2;

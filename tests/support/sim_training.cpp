@@ -99,10 +99,32 @@ SimNetwork sim_mixed() {
   return network;
 }
 
-SimTraining::SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes)
+SimNetwork sim_cheap() {
+  constexpr std::size_t kBytes = 64_KiB;
+  const SimLayer slow{.activations = {kBytes},
+                      .forward_ns = 1'000'000,
+                      .backward_ns = 2'000'000,
+                      .parameter_bytes = kBytes / 8};
+  const SimLayer cheap{.activations = std::vector<std::size_t>(6, kBytes),
+                       .forward_ns = 100'000,
+                       .backward_ns = 100'000,
+                       .replay = Replay::kExact};
+  SimNetwork network{.link_bytes_per_s = 1e9 / 16, .update_bytes_per_s = 1e11 / 16};
+  append(network.layers, repeat(slow, 1));
+  for (int i = 0; i < 24; ++i) {
+    append(network.layers, repeat(cheap, 1));
+    append(network.layers, repeat(slow, 1));
+  }
+  return network;
+}
+
+SimTraining::SimTraining(SimNetwork network,
+                         std::size_t budget,
+                         std::size_t device_bytes,
+                         RecomputePolicy recompute)
     : network_(std::move(network)),
       rig_(rig_options(network_, budget, device_bytes)),
-      conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_), {}),
+      conductor_(rig_.cache, rig_.budget, rig_.device, link_of(network_), {.recompute = recompute}),
       ended_(rig_.device.record_timed(kDefaultStream)) {
   {
     const MutexLock lock(rig_.cache.mutex());
@@ -160,11 +182,11 @@ void SimTraining::forward() {
       if (k + 1 == layer.activations.size() && state.statistic != nullptr) {
         uses.push_back({state.statistic, AccessKind::kWrite});
       }
-      input = run(layer.forward_ns, uses, layer.activations[k]);
+      input = run({layer.forward_ns, uses, layer.activations[k], layer.replay});
       state.activations.push_back(input);
     }
     if (layer.kept_bytes > 0) {
-      state.kept = run(layer.forward_ns, {{input, AccessKind::kRead}}, layer.kept_bytes);
+      state.kept = run({layer.forward_ns, {{input, AccessKind::kRead}}, layer.kept_bytes});
     }
   }
 }
@@ -179,9 +201,9 @@ void SimTraining::backward() {
       if (last) {
         uses.push_back({state.parameter, AccessKind::kRead});
       }
-      Tensor* made = run(layer.backward_ns, uses, last ? layer.parameter_bytes : 0);
+      Tensor* made = run({layer.backward_ns, uses, last ? layer.parameter_bytes : 0});
       state.gradient = last ? made : nullptr;
-      rig_.forget(*state.activations[k]);
+      forget(*state.activations[k]);
     }
     state.activations.clear();
   }
@@ -194,12 +216,11 @@ void SimTraining::update() {
       continue;
     }
     const auto bytes = static_cast<double>(network_.layers[i].parameter_bytes);
-    run(static_cast<std::uint64_t>(1e9 * bytes / network_.update_bytes_per_s),
-        {{state.parameter, AccessKind::kWrite},
-         {state.first, AccessKind::kWrite},
-         {state.second, AccessKind::kWrite},
-         {state.gradient, AccessKind::kRead}},
-        0);
+    run({static_cast<std::uint64_t>(1e9 * bytes / network_.update_bytes_per_s),
+         {{state.parameter, AccessKind::kWrite},
+          {state.first, AccessKind::kWrite},
+          {state.second, AccessKind::kWrite},
+          {state.gradient, AccessKind::kRead}}});
   }
   for (State& state : states_) {
     for (Tensor** made : {&state.gradient, &state.kept}) {
@@ -210,35 +231,64 @@ void SimTraining::update() {
   }
 }
 
-Tensor* SimTraining::run(std::uint64_t duration_ns,
-                         const std::vector<Use>& uses,
-                         std::size_t makes) {
+Tensor* SimTraining::run(const Call& call) {
   constexpr std::uint64_t kMostRuns = 1'000'000;
   const bool differs = changes_ && phase_ != Phase::kOptimizer;
   const OpKey key(++num_runs_ + (differs ? num_steps_ * kMostRuns : 0));
   std::optional<Conductor::Op> op;
   if (conductor_.watching()) {
     const MutexLock lock(rig_.cache.mutex());
-    op = conductor_.begin_op({.key = key, .phase = phase_}, uses, kDefaultStream);
+    op = conductor_.begin_op({.key = key, .stream = 0, .phase = phase_, .replay = call.replay},
+                             call.uses,
+                             kDefaultStream);
   }
-  Reservation reserved = rig_.acquire(uses, {.new_bytes = makes, .spare_bytes = gaps_.bytes()});
+  replay(call.uses);
+  Reservation reserved =
+      rig_.acquire(call.uses, {.new_bytes = call.makes, .spare_bytes = gaps_.bytes()});
   if (op) {
     const MutexLock lock(rig_.cache.mutex());
     conductor_.start_clock(*op);
   }
-  rig_.compute(duration_ns);
+  rig_.compute(call.duration_ns);
   reserved.release();
   const std::uint64_t refused = num_refused();
-  Tensor* made = make(makes);
+  Tensor* made = make(call.makes);
   if (op) {
     op->began = refused == num_refused() ? op->began : Event();  // others left meanwhile
     const MutexLock lock(rig_.cache.mutex());
-    conductor_.end_op(*op, {&made, makes > 0 ? 1U : 0U}, 0);
+    conductor_.end_op(*op, {&made, call.makes > 0 ? 1U : 0U}, 0);
+    if (op->recipe == Conductor::Recipe::kNeeded) {
+      recipes_.insert_or_assign(made, call);
+      rig_.cache.allow_replay(*made, Replayable::kByPlan);
+    }
   }
-  rig_.release(uses);
+  rig_.release(call.uses);
   const MutexLock lock(rig_.cache.mutex());
   rig_.cache.settle(gaps_.bytes(), kDefaultStream);
   return made;
+}
+
+void SimTraining::replay(const std::vector<Use>& uses) {
+  for (const Use& use : uses) {
+    if (use.tensor->residency != Residency::kGivenUp) {
+      continue;
+    }
+    const Call& call = recipes_.at(use.tensor);
+    replay(call.uses);
+    Reservation reserved = rig_.acquire(call.uses, {.new_bytes = call.makes});
+    rig_.compute(call.duration_ns);
+    reserved.release();
+    Tensor* twin = make(call.makes);
+    rig_.release(call.uses);
+    const MutexLock lock(rig_.cache.mutex());
+    rig_.cache.take_over(*use.tensor, *twin);
+    rig_.cache.forbid_replay(*use.tensor);
+  }
+}
+
+void SimTraining::forget(Tensor& tensor) {
+  recipes_.erase(&tensor);
+  rig_.forget(tensor);
 }
 
 Tensor* SimTraining::make(std::size_t bytes) {
@@ -254,7 +304,7 @@ Tensor* SimTraining::make(std::size_t bytes) {
 
 std::uint64_t SimTraining::expected_ns() {
   const MutexLock lock(rig_.cache.mutex());
-  return conductor_.score()->expected().step_ns;
+  return conductor_.score()->plan().expected.step_ns;
 }
 
 double SimTraining::bound_ns(const SimNetwork& network,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct SimLayer {
   std::uint64_t forward_ns = 0;          // of each operator
   std::uint64_t backward_ns = 0;
   std::size_t parameter_bytes = 0;
-  std::size_t statistic_bytes = 0;  // read and written by the last operator of forward
-  std::size_t kept_bytes = 0;       // made by one operator of forward more, never used, freed late
+  std::size_t statistic_bytes = 0;   // read and written by the last operator of forward
+  Replay replay = Replay::kRefused;  // of forward's operators
+  std::size_t kept_bytes = 0;        // made by one operator of forward more, never used, freed late
 };
 
 struct SimNetwork {
@@ -40,6 +42,10 @@ SimNetwork sim_deep(std::uint64_t op_ns);
 /// takes 8 us to begin, as long as seven of the small tensors need.
 SimNetwork sim_mixed();
 
+/// Operators that take long, each followed by six that take a tenth of the time that moving what
+/// they make would, and can run again.
+SimNetwork sim_cheap();
+
 /// Trains a network in simulated time: every number repeats exactly.
 class SimTraining {
  public:
@@ -47,7 +53,10 @@ class SimTraining {
 
   /// A device that has less than the budget refuses, as one does whose memory is in pieces. What an
   /// operator makes is tried again then, after others have left, and an allowance is kept.
-  SimTraining(SimNetwork network, std::size_t budget, std::size_t device_bytes = kAmple);
+  SimTraining(SimNetwork network,
+              std::size_t budget,
+              std::size_t device_bytes = kAmple,
+              RecomputePolicy recompute = RecomputePolicy::kAuto);
 
   /// From now on forward and backward have no operator of the step before, as in a network that
   /// changes.
@@ -84,15 +93,26 @@ class SimTraining {
   void backward();
   void update();
   Tensor* make(std::size_t bytes);
+  void forget(Tensor& tensor);
+  /// Makes tensors again that were given up.
+  void replay(const std::vector<Use>& uses);
   void end_step();
+  struct Call {
+    std::uint64_t duration_ns = 0;
+    std::vector<Use> uses;
+    std::size_t makes = 0;
+    Replay replay = Replay::kRefused;
+  };
+
   /// Runs an operator on the default stream; null when it makes nothing.
-  Tensor* run(std::uint64_t duration_ns, const std::vector<Use>& uses, std::size_t makes);
+  Tensor* run(const Call& call);
 
   const SimNetwork network_;
   CacheRig rig_;
   Conductor conductor_;
   GapAllowance gaps_;
   std::vector<State> states_;
+  std::map<Tensor*, Call> recipes_;
   bool changes_ = false;
   Phase phase_ = Phase::kUnknown;
   std::uint64_t num_runs_ = 0;  // in this step

@@ -94,7 +94,9 @@ void Conductor::follow_plan(Position place, StreamRef stream) {
   look_at_link();
   give_up(place, stream);
   start_write_backs(place);
-  enter_stage(score_->stage_of(place), stream);
+  if (!score_->plan().moves.empty()) {
+    enter_stage(score_->stage_of(place), stream);
+  }
   start_fetches(place, stream);
 }
 
@@ -156,7 +158,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const std::size_t limit = budget_.limit();
   const std::size_t budget = limit - std::min(limit, reserve);
   stage_.reset();
-  if (!moved && score_ && score_->plan().empty() && !keep_trace_) {
+  if (!moved && score_ && score_->keeps_all() && !keep_trace_) {
     stop_watching();
     return;
   }
@@ -242,7 +244,7 @@ void Conductor::hand_out(StepId step) {
 std::uint64_t Conductor::num_moves() const {
   cache_.mutex().assume_held();
   const Statistics statistics = cache_.statistics();
-  return statistics.num_offloads + statistics.num_clean_drops;
+  return statistics.num_offloads + statistics.num_clean_drops + statistics.num_given_up;
 }
 
 bool Conductor::fits_beside(std::size_t reserve) const {
@@ -314,8 +316,7 @@ void Conductor::enter_stage(std::uint32_t stage, StreamRef stream) {
 }
 
 void Conductor::leave_stage(std::uint32_t stage, StreamRef stream) {
-  const PlannedStage& left = score_->plan().stages[stage];
-  for (const Ordinal ordinal : left.offload) {
+  for (const Ordinal ordinal : score_->offloads_of(stage)) {
     Tensor* tensor = find(ordinal);
     // What has no copy would be copied at once: it stays while others use the link.
     if (tensor != nullptr && (link_is_free_ || tensor->residency != Residency::kDevice)) {
@@ -383,7 +384,7 @@ void Conductor::start_fetches(Position position, StreamRef stream) {
 
 void Conductor::leave_last_stage(StreamRef stream) {
   // A step cut short leaves the rest to whoever is short of room.
-  if (score_ && stage_ && *stage_ + 1 == score_->plan().stages.size()) {
+  if (score_ && stage_ && *stage_ + 1 == score_->plan().moves.stages.size()) {
     start_write_backs(kNever);
     leave_stage(*stage_, stream);
   }

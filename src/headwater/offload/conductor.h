@@ -119,8 +119,11 @@ class Conductor final : public TensorWatcher {
   static constexpr Position kMostOps = 1 << 20;  // a longer step is none: nobody marks its end
 
   std::uint64_t num_moves() const;
-  bool has_plan() const { return score_ && !score_->plan().empty(); }
+  bool has_plan() const { return score_ && !score_->keeps_all(); }
   Recipe recipe_at(Position place) const {
+    if (recompute_ == RecomputePolicy::kOff) {
+      return Recipe::kNoPlan;  // for recipes, that is
+    }
     return score_->needs_recipe(place) ? Recipe::kNeeded : Recipe::kUnneeded;
   }
   /// Begins the moves that the plan has for the operator at hand.

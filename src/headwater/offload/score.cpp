@@ -5,36 +5,62 @@
 #include <algorithm>
 
 namespace headwater {
+namespace {
+
+StepPlan plan_moves_alone(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+  StepPlan plan{.moves = plan_step(liveness, costs, budget)};
+  plan.expected = estimate_time(liveness, plan.moves, costs);
+  return plan;
+}
+
+}  // namespace
 
 Score::Score(const StepTrace& trace) : liveness_(trace), follower_(liveness_) {}
 
-void Score::plan_for(std::size_t budget,
-                     const Costs& costs,
-                     [[maybe_unused]] RecomputePolicy recompute) {
+void Score::plan_for(std::size_t budget, const Costs& costs, RecomputePolicy recompute) {
   budget_ = budget;
   try {
-    plan_ = plan_step(liveness_, costs, budget);
+    plan_ = recompute == RecomputePolicy::kAuto ? plan_step_with_replays(liveness_, costs, budget)
+                                                : plan_moves_alone(liveness_, costs, budget);
   } catch (const OutOfMemory&) {
-    plan_ = {};  // moving on demand goes further: operators may need less than they did
+    // Moving on demand goes further: operators may need less than they did.
+    plan_ = {.expected = estimate_time(liveness_, {}, costs)};
   }
-  expected_ = estimate_time(liveness_, plan_, costs);
   collect_moves();
+  collect_replays();
 }
 
 void Score::collect_moves() {
   std::multimap<Position, Ordinal> fetches;
   std::multimap<Position, Ordinal> write_backs;
-  for (const PlannedStage& stage : plan_.stages) {
+  offloads_.clear();
+  for (const PlannedStage& stage : plan_.moves.stages) {
     for (const PlannedFetch& fetch : stage.fetch) {
-      fetches.emplace(fetch.start, fetch.tensor);
+      fetches.emplace(fetch.start, plan_.recorded_of(fetch.tensor));
     }
-    const std::vector<Position> starts = write_back_starts(liveness_, stage);
+    const std::vector<Position> starts = write_back_starts(plan_.planned(liveness_), stage);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      write_backs.emplace(starts[i], stage.write_back[i]);
+      write_backs.emplace(starts[i], plan_.recorded_of(stage.write_back[i]));
+    }
+    std::vector<Ordinal>& offloads = offloads_.emplace_back();
+    for (const Ordinal tensor : stage.offload) {
+      offloads.push_back(plan_.recorded_of(tensor));
     }
   }
   fetches_ = Queue(fetches);
   write_backs_ = Queue(write_backs);
+}
+
+void Score::collect_replays() {
+  std::multimap<Position, Ordinal> given_up;
+  for (const GivenUp& absence : plan_.replays.tensors) {
+    given_up.emplace(absence.given_up, absence.tensor);
+  }
+  given_up_ = Queue(given_up);
+  needs_recipe_.assign(liveness_.num_ops(), false);
+  for (const Position position : plan_.replays.recipes) {
+    needs_recipe_[position] = true;
+  }
 }
 
 Score::Queue::Queue(const std::multimap<Position, Ordinal>& sorted) {
@@ -61,16 +87,16 @@ void Score::begin_step() {
 
 std::uint32_t Score::stage_of(Position position) const {
   const auto after = std::upper_bound(
-      plan_.stages.begin(),
-      plan_.stages.end(),
+      plan_.moves.stages.begin(),
+      plan_.moves.stages.end(),
       position,
       [](Position place, const PlannedStage& stage) { return place < stage.begin; });
-  return static_cast<std::uint32_t>(after - plan_.stages.begin()) - 1;
+  return static_cast<std::uint32_t>(after - plan_.moves.stages.begin()) - 1;
 }
 
 std::size_t Score::peak_bytes() const {
   std::size_t peak = 0;
-  for (const PlannedStage& stage : plan_.stages) {
+  for (const PlannedStage& stage : plan_.moves.stages) {
     peak = std::max(peak, stage.peak_bytes);
   }
   return peak;

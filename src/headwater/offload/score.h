@@ -1,7 +1,7 @@
 #pragma once
 
-#include "headwater/plan/plan_time.h"
 #include "headwater/plan/recompute_policy.h"
+#include "headwater/plan/replay/step_plan.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/step_follower.h"
 
@@ -33,10 +33,9 @@ class Score final {
   }
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
-  const StagePlan& plan() const { return plan_; }
-  /// What the plan takes on paper.
-  const PlanTime& expected() const { return expected_; }
-  std::uint64_t replay_ns() const { return 0; }
+  const StepPlan& plan() const { return plan_; }
+  /// Whether nothing leaves or is given up.
+  bool keeps_all() const { return plan_.moves.empty() && plan_.replays.empty(); }
   /// The most bytes on the device, by the plan.
   std::size_t peak_bytes() const;
   /// Whether it has been planned for; the plan may be empty.
@@ -61,7 +60,10 @@ class Score final {
   OpKey maker_of(Ordinal tensor) const {
     return liveness_.op(liveness_.lifetimes()[tensor].made_by).key;
   }
-  /// REQUIRES: there is a plan.
+  /// Tensors that leave when the stage has ended, as in the plan's moves but of the step that was
+  /// recorded.
+  std::span<const Ordinal> offloads_of(std::uint32_t stage) const { return offloads_[stage]; }
+  /// REQUIRES: the plan has stages.
   std::uint32_t stage_of(Position position) const;
   /// The share of the step's operators that found their place, since begin_step().
   double share_matched() const;
@@ -83,15 +85,16 @@ class Score final {
   };
 
   void collect_moves();
+  void collect_replays();
 
   const Liveness liveness_;
   StepFollower follower_;
-  StagePlan plan_;
-  PlanTime expected_;
+  StepPlan plan_;
   Queue fetches_;
   Queue write_backs_;
   Queue given_up_;
-  std::vector<bool> needs_recipe_;  // by position
+  std::vector<std::vector<Ordinal>> offloads_;  // by stage
+  std::vector<bool> needs_recipe_;              // by position
   std::size_t budget_ = 0;
 };
 

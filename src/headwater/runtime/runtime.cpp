@@ -183,11 +183,11 @@ PlanReport Runtime::plan_report() const {
                     .planning_ns = conductor_.planning_ns(),
                     .num_refused = conductor_.num_refused(),
                     .num_ops_held_back = conductor_.num_ops_held_back()};
-  if (score != nullptr && !score->plan().empty() && costs) {
-    report.num_stages = score->plan().stages.size();
-    report.step_ns = score->expected().step_ns;
-    report.stall_ns = score->expected().stall_ns;
-    report.replay_ns = score->replay_ns();
+  if (score != nullptr && !score->keeps_all() && costs) {
+    report.num_stages = score->plan().moves.stages.size();
+    report.step_ns = score->plan().expected.step_ns;
+    report.stall_ns = score->plan().expected.stall_ns;
+    report.replay_ns = score->plan().replays.extra_ns;
     report.peak_bytes = score->peak_bytes();
     report.fetch_bytes_per_s = costs->fetch.bytes_per_s;
     report.offload_bytes_per_s = costs->offload.bytes_per_s;
