@@ -73,6 +73,16 @@ TEST_F(LeavingOrderTest, SmallTensorsLeaveLast) {
   EXPECT_LT(order_.rank(3, kNever), order_.rank(2, 3));
 }
 
+TEST_F(LeavingOrderTest, WhatTheUserWishesToKeepLeavesLast) {
+  const TensorId kept = builder_.op({.makes = {1000}, .wish = Wish::kKeep})[0];
+  builder_.op({.reads = {builder_.op({.makes = {10}})[0], kept}});
+  const Liveness liveness(builder_.end_step());
+  const Costs costs{.op_ns = std::vector<std::uint64_t>(3, 100)};
+  LeavingOrder order(liveness, costs, kBudget, Waiting::kAllowed);
+  order.add_leaver({0, 0}, 2);
+  EXPECT_LT(order.rank(0, 2), order.rank(1, 2));
+}
+
 TEST_F(LeavingOrderTest, NothingIsSmallInASmallBudget) {
   const LeavingOrder order(liveness_, costs_, 100, Waiting::kAvoided);
   EXPECT_GT(order.rank(3, kNever), order.rank(2, 3));

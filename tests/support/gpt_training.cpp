@@ -1,5 +1,8 @@
 #include "support/gpt_training.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <utility>
 
 namespace headwater::support {
@@ -72,10 +75,41 @@ std::vector<TensorId> GptTraining::op(std::uint64_t kind, TraceBuilder::Op op) {
   }
   op.key = hash(shape + 1000 * op.reads.size());
   const std::uint64_t noise_ns = random_() % 1000;
-  if (times_ != Times::kUnknown) {
+  if (times_ == Times::kEqual || times_ == Times::kNoisy) {
     op.time_ns = 5000 + op.key % 100'000 + (times_ == Times::kNoisy ? noise_ns : 0);
   }
+  if (times_ == Times::kOfGpu) {
+    op.time_ns = gpu_ns(kind, op);
+    op.replay = kind == kDropOut ? Replay::kSeeded : Replay::kExact;
+  }
   return builder_.op(op);
+}
+
+std::uint64_t GptTraining::gpu_ns(std::uint64_t kind, const TraceBuilder::Op& op) const {
+  constexpr double kBytesANs = 3000;
+  constexpr double kProductsANs = 200'000;
+  constexpr std::uint64_t kLeastNs = 3000;
+  double bytes = 0;
+  for (const TensorId tensor : op.reads) {
+    bytes += static_cast<double>(builder_.bytes_of(tensor));
+  }
+  for (const std::size_t made : op.makes) {
+    bytes += static_cast<double>(made);
+  }
+  double products = 0;
+  if (kind == kMultiply || kind == kBack + kMultiply || kind == kBackWeight) {
+    // Of m x k and k x n numbers, m x k x n; the three matrices have that squared together.
+    double squared = static_cast<double>(op.makes[0]) / kBytesANumber;
+    for (const TensorId factor : std::span(op.reads).last(2)) {
+      squared *= static_cast<double>(builder_.bytes_of(factor)) / kBytesANumber;
+    }
+    products = std::sqrt(squared);
+  } else if (kind == kAttend || kind == kBack + kAttend) {
+    const double passes = kind == kAttend ? 2 : 5;
+    products = passes * static_cast<double>(activation_bytes(length_) / kBytesANumber * kWidth);
+  }
+  return kLeastNs +
+         static_cast<std::uint64_t>(std::max(bytes / kBytesANs, products / kProductsANs));
 }
 
 TensorId GptTraining::normalize(Layer& layer, Linear& norm, TensorId input) {

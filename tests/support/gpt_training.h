@@ -14,7 +14,12 @@ namespace headwater::support {
 /// layer. Every step has the same operators and sizes; what it makes has new ids.
 class GptTraining {
  public:
-  enum class Times : unsigned char { kUnknown, kEqual, kNoisy };
+  enum class Times : unsigned char {
+    kUnknown,
+    kEqual,
+    kNoisy,
+    kOfGpu,  // by bytes and products, as a fast GPU takes; operators can also be replayed
+  };
 
   explicit GptTraining(std::size_t num_layers = 32, Times times = Times::kUnknown);
 
@@ -48,6 +53,7 @@ class GptTraining {
   Linear linear(std::size_t num_inputs, std::size_t num_outputs);
   std::size_t activation_bytes(std::size_t width) const;
   std::vector<TensorId> op(std::uint64_t kind, TraceBuilder::Op op);
+  std::uint64_t gpu_ns(std::uint64_t kind, const TraceBuilder::Op& op) const;
 
   TensorId normalize(Layer& layer, Linear& norm, TensorId input);
   TensorId multiply(Linear& linear, TensorId input);

@@ -33,6 +33,7 @@ class TraceBuilder {
   /// Hands the step over and starts the next.
   StepTrace end_step();
 
+  std::size_t bytes_of(TensorId tensor) const { return bytes_.at(tensor); }
   const StepTrace& trace() const { return trace_; }
 
  private:

@@ -19,18 +19,23 @@ std::uint64_t Link::transfer_ns(std::size_t bytes) const {
   return latency_ns + stream_ns(bytes, *this);
 }
 
-std::uint64_t lower_bound_ns(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+StepBound::StepBound(const Liveness& liveness, const Costs& costs, std::size_t budget)
+    : fetch_(costs.fetch), offload_(costs.offload), budget_(budget) {
   HEADWATER_CHECK_EQ(costs.op_ns.size(), liveness.num_ops());
-  std::uint64_t forward_ns = 0;
-  std::uint64_t rest_ns = 0;
   for (Position position = 0; position < liveness.num_ops(); ++position) {
     const bool forward = liveness.op(position).phase == Phase::kForward;
-    (forward ? forward_ns : rest_ns) += costs.op_ns[position];
+    (forward ? forward_ns_ : rest_ns_) += costs.op_ns[position];
   }
-  const std::size_t peak = peak_bytes(liveness);
-  const std::size_t away_bytes = peak - std::min(peak, budget);
-  return std::max(forward_ns, stream_ns(away_bytes, costs.offload)) +
-         std::max(rest_ns, stream_ns(away_bytes, costs.fetch));
+}
+
+std::uint64_t StepBound::step_ns(std::size_t peak_bytes, std::uint64_t replays_ns) const {
+  const std::size_t away_bytes = peak_bytes - std::min(peak_bytes, budget_);
+  return std::max(forward_ns_, stream_ns(away_bytes, offload_)) +
+         std::max(rest_ns_ + replays_ns, stream_ns(away_bytes, fetch_));
+}
+
+std::uint64_t lower_bound_ns(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+  return StepBound(liveness, costs, budget).step_ns(peak_bytes(liveness), 0);
 }
 
 }  // namespace headwater

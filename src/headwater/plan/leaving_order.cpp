@@ -62,6 +62,9 @@ void LeavingOrder::add_leaver(const Departure& departure, Position next_use) {
 
 LeavingRank LeavingOrder::rank(Ordinal tensor, Position next_use) const {
   using Group = LeavingRank::Group;
+  if (liveness_->wish(tensor) == Wish::kKeep) {
+    return {Group::kKept, next_use};
+  }
   const bool small = liveness_->lifetimes()[tensor].bytes < least_bytes_;
   const auto leaver = leavers_.find({tensor, next_use});
   if (leaver != leavers_.end()) {

@@ -16,6 +16,7 @@ namespace headwater {
 /// Who leaves before whom, the greatest first.
 struct LeavingRank {
   enum class Group : unsigned char {
+    kKept,   // the user wishes it to stay: only when nobody else can leave
     kSmall,  // a copy costs more than the room is worth: only when nobody else can
     kSmallLeaver,
     kOthers,  // by farthest next use

@@ -18,6 +18,8 @@ class RoomCurve {
   /// Over [begin, end). REQUIRES: begin < end.
   std::size_t highest(Position begin, Position end) const;
   void add(Position begin, Position end, std::size_t bytes);
+  /// REQUIRES: as much is in use, also without what was added over ranges that cross this one.
+  void remove(Position begin, Position end, std::size_t bytes) { add(begin, end, 0 - bytes); }
   /// The last operator in [begin, end) with more than `bytes` in use.
   std::optional<Position> find_last_above(Position begin, Position end, std::size_t bytes) const;
 

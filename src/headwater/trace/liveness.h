@@ -61,6 +61,11 @@ class Liveness {
   std::span<const Ordinal> made(Position position) const { return view(ops_[position].made); }
 
   const std::vector<Lifetime>& lifetimes() const { return lifetimes_; }
+  /// What is to become of the tensor: the say of the operator that makes it.
+  Wish wish(Ordinal tensor) const {
+    const Position made_by = lifetimes_[tensor].made_by;
+    return made_by == kNever ? Wish::kNone : op(made_by).wish;
+  }
   std::optional<Ordinal> find(TensorId tensor) const;
 
  private:
