@@ -42,7 +42,7 @@ class Images:
 
 
 class Workload:
-    """A network, its optimizer (AdamW) and its data; ``step`` trains once and returns the loss tensor.
+    """A network, its optimizer (AdamW) and data; ``step`` trains once and returns the loss.
 
     ``forward``, ``loss.backward()`` and ``update`` are the parts of a step, for who times them.
     """
@@ -167,7 +167,7 @@ def _unet(device: str, tiny: bool) -> Workload:
 
 
 def _moe(device: str, tiny: bool) -> Workload:
-    sizes = {"width": 1024, "heads": 16, "layers": 12, "experts": 8, "batch": 16, "length": 512}
+    sizes = {"width": 768, "heads": 12, "layers": 8, "experts": 4, "batch": 16, "length": 512}
     task = build("moe", device, seed=0, **({} if tiny else sizes))
     return Workload(task, task.loss, device, autocast=not tiny)
 
