@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.plan.ablation_rows import ROWS, Missing, Rows
+from benchmarks.plan.ablation_rows import ROWS, MissingError, Rows
 from benchmarks.plan.ablation_table import ablation_table
+from benchmarks.train.bits import LENGTH, repeatable
 from benchmarks.train.report import describe_run, error_of, write_report
 from benchmarks.train.timed_training import Length
 from benchmarks.train.workloads import BUSY
@@ -40,15 +42,31 @@ class Ablation:
         if "error" in plain:
             return False
         for row in self._options.rows:
-            self._keep(row, self._measure(row))
-        return not any("error" in case for case in self._result.values())
+            self._keep(row, self._measure(row, self._rows))
+        same = self._same_bits()
+        return same and not any("error" in case for case in self._result.values())
 
-    def _measure(self, row: str) -> dict[str, Any]:
+    def _measure(self, row: str, rows: Rows) -> dict[str, Any]:
         try:
             budget = int(self._result["plain"]["peak_bytes"] * self._options.share / 100)
-            return ROWS[row](self._rows, budget)
-        except Missing as missing:
+            return ROWS[row](rows, budget)
+        except MissingError as missing:
             return {"missing": str(missing)}
+
+    def _same_bits(self) -> bool:
+        """Of each row in another training, whose time is not taken; true where not asked for."""
+        if not self._options.check_bits:
+            return True
+        rows = replace(self._rows, length=LENGTH)
+        with repeatable():
+            plain = rows.plain()
+            cases = {row: self._measure(row, rows) for row in self._options.rows if row != "none"}
+        for row, case in cases.items():
+            if "losses" in case and "losses" in plain:
+                same = case["losses"] == plain["losses"][: len(case["losses"])]
+                self._result[row]["same_losses"] = same
+        write_report(self._options.out, self._report)
+        return all(case.get("same_losses", True) for case in self._result.values())
 
     def _keep(self, row: str, case: dict[str, Any]) -> None:
         self._result[row] = case
@@ -74,6 +92,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=40, help="budget: percent of plain's peak")
     parser.add_argument("--warm-up", type=int, default=12, help="steps before timing; at least 4")
     parser.add_argument("--steps", type=int, default=5, help="timed steps")
+    parser.add_argument("--check-bits", action="store_true", help="of every row, repeatably")
     parser.add_argument("--out", type=Path, default=Path("ablation.json"))
     arguments = parser.parse_args(words)
     if arguments.warm_up < LEAST_WARM_UP or arguments.steps < 1:

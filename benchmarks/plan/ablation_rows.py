@@ -6,12 +6,12 @@ import statistics
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import headwater
-from benchmarks.train.peers import Peer, Scope
+from benchmarks.train.peers import Scope
 from benchmarks.train.timed_training import Length, Trainer, ample_budget
 from benchmarks.train.wishes import TAKEN
 from benchmarks.train.workloads import Workload, make_workload
@@ -20,15 +20,22 @@ ON_DEMAND = Length(warm_up=1, timed=1)  # the second step: there is no plan befo
 REPEATS = 3
 
 
-class Missing(LookupError):
+class MissingError(LookupError):
     """The installed version cannot do a row; says why."""
 
 
+@dataclass(frozen=True)
 class Rows:
     """Measures the rows of one network."""
 
-    def __init__(self, name: str, device: str, tiny: bool, length: Length) -> None:
-        self._trainer = Trainer(name, device, tiny, length)
+    network: str
+    device: str
+    tiny: bool
+    length: Length
+
+    @property
+    def _trainer(self) -> Trainer:
+        return Trainer(self.network, self.device, self.tiny, self.length)
 
     def plain(self) -> dict[str, Any]:
         """PyTorch alone: it frees a tensor after its last use, as *liveness* does."""
@@ -39,9 +46,8 @@ class Rows:
 
     def unreleased(self) -> dict[str, Any]:
         """What a step would peak at if nothing were freed before it ends: from its trace."""
-        trainer = self._trainer
-        with headwater.budget(ample_budget(trainer.device), trainer.device, standby="off"):
-            workload = make_workload(trainer.workload, trainer.device, trainer.tiny)
+        with headwater.budget(ample_budget(self.device), self.device, standby="off"):
+            workload = make_workload(self.network, self.device, self.tiny)
             workload.step(0)  # makes the optimizer's state, which outlives the next step
             step = _traced(workload)
             del workload
@@ -65,14 +71,14 @@ class Rows:
         """With a plan, and options that this version has to take."""
         for name in wishes:
             if name not in TAKEN:
-                raise Missing(f"headwater.enable takes no {name}")
+                raise MissingError(f"headwater.enable takes no {name}")
         return replace(self._trainer, wishes=wishes).train(budget)
 
     def by_hand(self, budget: int) -> dict[str, Any]:
         """Whatever forward makes is recomputed, as a user asks for it by a region."""
         case = replace(self._trainer, wishes=_off()).train(budget, _recompute_forward)
         if "error" not in case and not case["stats"]["num_replays"]:
-            raise Missing("nothing was replayed in a region")
+            raise MissingError("nothing was replayed in a region")
         return case
 
 
@@ -93,8 +99,6 @@ def _recompute_forward(workload: Workload) -> Scope:
     workload.loss = headwater.region("recompute")(workload.loss)
     return nullcontext
 
-
-_: Peer = _recompute_forward
 
 ROWS: dict[str, Callable[[Rows, int], dict[str, Any]]] = {
     "none": lambda rows, budget: rows.unreleased(),

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.plan.sweep_table import NOISE, faults, sweep_table
 from benchmarks.train.bits import all_same, compare_bits, largest_difference
+from benchmarks.train.pressure_table import overhead
 from benchmarks.train.report import describe_run, write_report
 from benchmarks.train.timed_training import Length, Trainer, ample_budget
 from benchmarks.train.wishes import add_wishes, describe_wishes, wishes_of
@@ -70,7 +71,8 @@ class Sweep:
     def _ours(self, budget: int) -> dict[str, Any]:
         plain, case = self._result["plain"], self._trainer.train(budget)
         case["share"] = budget / plain["peak_bytes"]
-        if "losses" in case:
+        if "error" not in case:
+            case["overhead"] = overhead(case, plain)
             case["loss_difference"] = largest_difference(case["losses"], plain["losses"])
         return case
 

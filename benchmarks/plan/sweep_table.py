@@ -54,7 +54,7 @@ def sweep_table(name: str, result: dict[str, Any]) -> str:
     plain, least = result["plain"], result.get("minimum", {})
     if "error" in plain or "error" in least:
         return f"## {name}\n\nFailed: {error_of(plain if 'error' in plain else least)}\n"
-    rows = [_row(case, plain) for case in result["cases"]]
+    rows = [_row(case) for case in result["cases"]]
     wrong = "".join(f"- {fault}\n" for fault in result.get("faults", ["not all was measured"]))
     return (
         f"## {name}\n\nPlain {median_ms(plain)} ms, {gib(plain['peak_bytes'])} GiB; the largest "
@@ -70,7 +70,7 @@ def _bits(result: dict[str, Any]) -> str:
     return f" Losses are plain PyTorch's, deterministically, at {sum(same)} of {len(same)} budgets."
 
 
-def _row(case: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+def _row(case: dict[str, Any]) -> list[str]:
     start = [f"{case['share']:.1%}", gib(case["budget_bytes"])]
     if "error" in case:
         return [*start, error_of(case), *[""] * (len(TITLES) - 3)]
@@ -79,7 +79,7 @@ def _row(case: dict[str, Any], plain: dict[str, Any]) -> list[str]:
         *start,
         f"{case['peak_over_budget']:.3f}",
         median_ms(case),
-        f"{step / plain['step_ms']['median_ms']:.3f}",
+        f"{case['overhead'] + 1:.3f}",
         gib(case["bytes_offloaded"]),
         gib(case["bytes_replayed"]),
         f"{predicted / step:.3f}" if predicted else "-",

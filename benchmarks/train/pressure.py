@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.train.bits import all_same, compare_bits, largest_difference
 from benchmarks.train.link import measure_link
 from benchmarks.train.peers import Peer, make_peers, trl_version
-from benchmarks.train.pressure_table import write_table
+from benchmarks.train.pressure_table import overhead, write_table
 from benchmarks.train.report import describe_run, write_report
 from benchmarks.train.timed_training import (
     Length,
@@ -75,6 +75,7 @@ class Comparison:
         case["share"] = budget / plain["peak_bytes"]
         if "error" not in case:
             case["loss_difference"] = largest_difference(case["losses"], plain["losses"])
+            case["overhead"] = overhead(case, plain)
             case["hidden_share"] = hidden_share(case, plain, self._report["link"])
         return case
 

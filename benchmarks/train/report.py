@@ -49,8 +49,8 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def error_of(case: dict[str, Any]) -> str:
-    """Its first line, fit for a table."""
-    return (str(case["error"]).splitlines() or [""])[0].replace("|", "/")
+    """The start of its first line, fit for a table."""
+    return (str(case["error"]).splitlines() or [""])[0].replace("|", "/")[:300]
 
 
 def median_ms(case: dict[str, Any]) -> str:

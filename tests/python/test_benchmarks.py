@@ -24,11 +24,13 @@ PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "train"
 GIGABYTE = 10**9
 
 
-def run_program(name: str, *options: str | Path) -> subprocess.CompletedProcess[str]:
+def run_program(
+    name: str, *options: str | Path, folder: Path = PROGRAMS
+) -> subprocess.CompletedProcess[str]:
     """Runs a benchmark program on one thread, so that a busy machine does not slow it down."""
     path = os.pathsep.join(sys.path)
     done = subprocess.run(
-        [sys.executable, str(PROGRAMS / name), *map(str, options)],
+        [sys.executable, str(folder / name), *map(str, options)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
