@@ -52,6 +52,8 @@ class Ablation:
             return ROWS[row](rows, budget)
         except MissingError as missing:
             return {"missing": str(missing)}
+        except RuntimeError as error:
+            return {"error": f"{type(error).__name__}: {error}"}
 
     def _same_bits(self) -> bool:
         """Of each row in another training, whose time is not taken; true where not asked for."""

@@ -77,8 +77,8 @@ class Rows:
     def by_hand(self, budget: int) -> dict[str, Any]:
         """Whatever forward makes is recomputed, as a user asks for it by a region."""
         case = replace(self._trainer, wishes=_off()).train(budget, _recompute_forward)
-        if "error" not in case and not case["stats"]["num_replays"]:
-            raise MissingError("nothing was replayed in a region")
+        if not case.get("replays", 1):
+            raise MissingError("no timed step replayed what the region made")
         return case
 
 

@@ -22,7 +22,7 @@ from examples.models.resnet import BasicBlock, ResNet18
 GPT2_MEDIUM = GPTShape(vocabulary=50257, width=1024, heads=16, layers=24, batch=1, length=1024)
 TINY_GPT = GPTShape(vocabulary=200, width=32, heads=2, layers=2, batch=1, length=32)
 STAGES = (6, 32, 6)  # of SuperNeurons' ResNets; the third of four stages grows
-SGD: MakeOptimizer = functools.partial(torch.optim.SGD, lr=0.01, momentum=0.9)
+SGD: MakeOptimizer = functools.partial(torch.optim.SGD, lr=1e-4, momentum=0.9)
 DEEP_BATCH = 16
 
 

@@ -41,8 +41,8 @@ def capacity_table(report: dict[str, Any]) -> str:
 
 def _network_table(name: str, report: dict[str, Any]) -> str:
     network, cases = NETWORKS[name], report["tries"]
-    titles = ("", network.grows, "÷ plain", f"{network.unit}/s", "parameters")
-    titles = (*titles, "allocated", "reserved", "host", "tries")
+    titles = ["", network.grows, "÷ plain", f"{network.unit}/s", "parameters"]
+    titles += ["allocated", "reserved", "host", "tries"]
     rows = [_row(name, arm, cases) for arm in ARMS if any(_is_of(n, name, arm) for n in cases)]
     return (
         f"## {name}\n\nThe most {network.grows} in {gib(report['cap_bytes'])} GiB; bytes in GiB. "

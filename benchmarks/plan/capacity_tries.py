@@ -40,7 +40,9 @@ class Tries:
         start = time.monotonic()
         left = self._end - start
         limit = min(self._options.try_limit, left)
-        case = run_try(self._command(asked), limit) if left > 0 else {"out_of_time": True}
+        case: dict[str, Any] = {"out_of_time": True}
+        if left > 0:
+            case = run_try(self._command(asked), limit)
         if case.get("out_of_time") and limit < self._options.try_limit:
             raise OutOfTimeError(f"Out of time before {network} {arm} {size} was through")
         case |= {"asked": asked, "network": network, "arm": arm, "size": size}

@@ -162,7 +162,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     options = parse_arguments()
     peers, skipped = make_peers(options.device, options.trl)
-    peers, skipped = ({n: v for n, v in x.items() if n in options.peers} for x in (peers, skipped))
+    peers = {name: peer for name, peer in peers.items() if name in options.peers}
+    skipped = {name: why for name, why in skipped.items() if name in options.peers}
     report: dict[str, Any] = {
         **describe_run(options),
         "wishes": describe_wishes(options),

@@ -132,7 +132,8 @@ class Trainer:
 
     def _run(self, managed: bool, peer: Peer | None) -> dict[str, Any]:
         peaks, marks = Peaks(self.device, managed), Marks(self.device)
-        workload = make_workload(self.workload, self.device, self.tiny)
+        with torch.device(self.device):  # built in place: a host takes seconds to draw parameters
+            workload = make_workload(self.workload, self.device, self.tiny)
         scope = nullcontext if peer is None else peer(workload)
         losses = [_step(workload, scope, n, Marks("cpu")) for n in range(self.length.warm_up)]
         self._drain()
@@ -227,8 +228,13 @@ def _moved(before: headwater.Stats, after: headwater.Stats, steps: int) -> dict[
 
 def _predicted(stats: headwater.Stats) -> dict[str, float | None]:
     """What the plan at work says of a step; None where there is none, or it does not say."""
-    seconds = getattr(stats, "expected_step_seconds", stats.planned_step_seconds)
+    seconds = _first_of(stats, "expected_step_seconds", "planned_step_seconds")
     return {
         "predicted_step_ms": seconds * 1e3 if seconds else None,
-        "predicted_peak_bytes": getattr(stats, "expected_peak_bytes", None),
+        "predicted_peak_bytes": _first_of(stats, "expected_peak_bytes", "planned_peak_bytes"),
     }
+
+
+def _first_of(stats: headwater.Stats, *names: str) -> float | None:
+    """Versions differ in what they tell."""
+    return next((value for name in names if (value := getattr(stats, name, None))), None)

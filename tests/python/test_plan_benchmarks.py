@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import headwater
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from test_benchmarks import run_program
 
+from benchmarks.plan import ablation_rows
+from benchmarks.plan.ablation_rows import ROWS, MissingError, Rows
 from benchmarks.plan.capacity import search
 from benchmarks.plan.capacity_networks import NETWORKS, Guess, num_layers
 from benchmarks.plan.capacity_table import capacity_table
 from benchmarks.plan.plan_report import document
 from benchmarks.plan.sweep_table import faults
+from benchmarks.train import wishes
 from benchmarks.train.pressure_table import against_checkpoint, overheads
-from benchmarks.train.wishes import TAKEN
+from benchmarks.train.timed_training import Length
 
 PLAN = Path(__file__).parents[2] / "benchmarks" / "plan"
 SHORT = ("--warm-up", "4", "--steps", "1")
@@ -181,8 +189,8 @@ def test_the_ablation_has_every_row_or_says_why_not(tmp_path: Path) -> None:
     assert peaks == sorted(peaks, reverse=True)
     assert len(set(peaks)) == 4
     assert rows["offload"]["fetches_on_demand"] < rows["cache"]["fetches_on_demand"]
-    assert rows["recompute"]["replays"] > 0
-    assert ("missing" in rows["plan"]) == ("recompute" not in TAKEN)
+    assert "missing" in rows["recompute"] or rows["recompute"]["replays"] > 0
+    assert ("missing" in rows["plan"]) == ("recompute" not in wishes.TAKEN)
     assert all(case.get("same_losses", True) for case in rows.values())
 
 
@@ -203,3 +211,38 @@ def test_a_report_joins_runs_that_were_split(tmp_path: Path) -> None:
 def test_a_report_of_another_program_is_refused() -> None:
     with pytest.raises(SystemExit, match=r"got overhead\.py"):
         document([{"program": "overhead.py"}])
+
+
+def options(**given: str) -> Namespace:
+    return Namespace(**{**dict.fromkeys(wishes.CHOICES), **given})
+
+
+def test_a_wish_is_passed_on_only_to_a_version_that_takes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = options(recompute="off", conv_workspace="dynamic")
+    monkeypatch.setattr(wishes, "TAKEN", frozenset({"budget", "recompute"}))
+    assert wishes.wishes_of(given) == {"recompute": "off"}
+    assert wishes.wishes_of(options()) == {}
+    assert wishes.describe_wishes(given)["not_taken"] == ["conv_workspace"]
+    assert wishes.as_arguments(given) == ["--recompute", "off", "--conv-workspace", "dynamic"]
+
+
+def test_rows_ask_for_what_they_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, str]] = []
+
+    @contextmanager
+    def budget(budget: int, device: str, **passed_on: str) -> Iterator[None]:
+        asked.append(passed_on)
+        yield
+
+    monkeypatch.setattr(headwater, "budget", budget)
+    monkeypatch.setattr(ablation_rows, "TAKEN", frozenset({"recompute"}))
+    rows = Rows("gpt2_medium", "cpu", tiny=True, length=Length(warm_up=0, timed=1))
+    for row in ("offload", "plan"):
+        ROWS[row](rows, 10**9)
+    assert asked == [{"recompute": "off"}, {"recompute": "auto"}]
+    with pytest.raises(MissingError, match="conv_workspace"):
+        ROWS["workspace"](rows, 10**9)
+    with pytest.raises(MissingError, match="no timed step replayed"):
+        ROWS["recompute"](rows, 10**9)
