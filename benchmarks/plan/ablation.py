@@ -64,8 +64,9 @@ class Ablation:
             plain = rows.plain()
             cases = {row: self._measure(row, rows) for row in self._options.rows if row != "none"}
         for row, case in cases.items():
-            if "losses" in case and "losses" in plain:
-                same = case["losses"] == plain["losses"][: len(case["losses"])]
+            if "missing" not in case:
+                losses = case.get("losses", [case.get("error")])
+                same = losses == plain.get("losses", [])[: len(losses)]
                 self._result[row]["same_losses"] = same
         write_report(self._options.out, self._report)
         return all(case.get("same_losses", True) for case in self._result.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.train.report import error_of, gib, median_ms, table
+from benchmarks.train.report import error_of, gib, median_ms, quotient, table
 
 NOISE = 0.02  # of a step's time
 TITLES = (
@@ -17,6 +17,7 @@ TITLES = (
     "offloaded GiB",
     "replayed GiB",
     "predicted step ÷ step",
+    "predicted peak ÷ peak",
 )
 
 
@@ -74,7 +75,6 @@ def _row(case: dict[str, Any]) -> list[str]:
     start = [f"{case['share']:.1%}", gib(case["budget_bytes"])]
     if "error" in case:
         return [*start, error_of(case), *[""] * (len(TITLES) - 3)]
-    step, predicted = case["step_ms"]["median_ms"], case["predicted_step_ms"]
     return [
         *start,
         f"{case['peak_over_budget']:.3f}",
@@ -82,5 +82,6 @@ def _row(case: dict[str, Any]) -> list[str]:
         f"{case['overhead'] + 1:.3f}",
         gib(case["bytes_offloaded"]),
         gib(case["bytes_replayed"]),
-        f"{predicted / step:.3f}" if predicted else "-",
+        quotient(case["predicted_step_ms"], case["step_ms"]["median_ms"]),
+        quotient(case["predicted_peak_bytes"], case["peak_bytes"]),
     ]

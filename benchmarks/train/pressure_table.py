@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.train.report import error_of, gib, median_ms, table
+from benchmarks.train.report import error_of, gib, median_ms, quotient, table
 
 Row = list[str]
 
@@ -133,8 +133,8 @@ def _overhead_row(name: str, case: dict[str, Any]) -> Row:
         f"{case['replays']:.0f}",
         gib(case["bytes_replayed"]),
         gib(case["bytes_offloaded"]),
-        _ratio(case["predicted_step_ms"], step),
-        _ratio(case["predicted_peak_bytes"], peak),
+        quotient(case["predicted_step_ms"], step),
+        quotient(case["predicted_peak_bytes"], peak),
     ]
 
 
@@ -156,10 +156,6 @@ def against_checkpoint(result: dict[str, Any]) -> str:
 def overhead(case: dict[str, Any], plain: dict[str, Any]) -> float:
     """By how much a step takes longer than a plain one: 0.1 is a tenth."""
     return float(case["step_ms"]["median_ms"] / plain["step_ms"]["median_ms"] - 1)
-
-
-def _ratio(predicted: float | None, measured: float) -> str:
-    return f"{predicted / measured:.3f}" if predicted and measured else "-"
 
 
 def _peers(result: dict[str, Any], skipped: dict[str, str]) -> str:

@@ -57,6 +57,11 @@ def median_ms(case: dict[str, Any]) -> str:
     return f"{case['step_ms']['median_ms']:.1f}"
 
 
+def quotient(predicted: float | None, measured: float) -> str:
+    """How a prediction compares; a dash where there is none."""
+    return f"{predicted / measured:.3f}" if predicted and measured else "-"
+
+
 def gib(size: float) -> str:
     return f"{size / 2**30:.2f}"
 
