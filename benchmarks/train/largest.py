@@ -23,6 +23,7 @@ from headwater.options import parse_size
 
 from benchmarks.train.one_try import run_try
 from benchmarks.train.report import describe_run, write_report
+from benchmarks.train.wishes import add_wishes, as_arguments, describe_wishes
 from benchmarks.train.workloads import GPTShape
 
 ARMS = ("plain", "headwater")
@@ -117,7 +118,7 @@ class Tries:
         command += ["--device", options.device, "--steps", str(steps)]
         command += ["--cap-bytes", str(options.cap), "--budget-bytes", str(options.budget)]
         command += ["--host-budget", options.host_budget] if options.host_budget else []
-        return run_try(command, limit)
+        return run_try([*command, *as_arguments(options)], limit)
 
 
 def in_words(result: dict[str, Any]) -> str:
@@ -198,6 +199,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--final-steps", type=int, default=6, help="steps of the largest; 0: none")
     parser.add_argument("--try-limit", type=float, default=240, help="seconds a try")
     parser.add_argument("--time-limit", type=float, default=3600, help="seconds an arm")
+    add_wishes(parser)
     parser.add_argument("--out", type=Path, default=Path("largest.json"))
     arguments = parser.parse_args()
     arguments.cap = parse_size(arguments.cap or ("4MiB" if arguments.tiny else "12GiB"), "--cap")
@@ -208,7 +210,11 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    report: dict[str, Any] = {**describe_run(options), "arms": {}}
+    report: dict[str, Any] = {
+        **describe_run(options),
+        "wishes": describe_wishes(options),
+        "arms": {},
+    }
     for arm in options.arms:
         search_arm(arm, report, options)
     add_ratio(report)

@@ -27,6 +27,7 @@ from benchmarks.train.one_try import (
     time_steps,
 )
 from benchmarks.train.peers import checkpoint_blocks
+from benchmarks.train.wishes import add_wishes, wishes_of
 from benchmarks.train.workloads import GPTShape, make_gpt
 
 SMALL_SEGMENT_BYTES = 2 << 20
@@ -67,7 +68,8 @@ def cap_device(options: argparse.Namespace) -> None:
 def manage(options: argparse.Namespace) -> None:
     """A CPU knows no cap and keeps no peak: there, Headwater counts the plain arm's as well."""
     if options.arm == "headwater":
-        headwater.enable(options.budget_bytes, options.device, options.host_budget)
+        wishes = wishes_of(options)
+        headwater.enable(options.budget_bytes, options.device, options.host_budget, **wishes)
     elif options.device == "cpu":
         headwater.enable(device="cpu")
 
@@ -107,6 +109,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--cap-bytes", type=int, required=True)
     parser.add_argument("--budget-bytes", type=int, required=True)
     parser.add_argument("--host-budget", help="such as 110GiB; Headwater's default if not given")
+    add_wishes(parser)
     return parser.parse_args()
 
 

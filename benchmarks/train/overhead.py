@@ -23,8 +23,9 @@ import headwater
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.train.bits import repeatable
 from benchmarks.train.report import describe_run, write_report
-from benchmarks.train.timed_training import Marks, ample_budget, repeatable
+from benchmarks.train.timed_training import Marks, ample_budget
 from benchmarks.train.workloads import NAMES, Workload, make_workload
 
 SHARE = 0.4

@@ -12,29 +12,27 @@ import argparse
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.train.bits import all_same, compare_bits, largest_difference
 from benchmarks.train.link import measure_link
 from benchmarks.train.peers import Peer, make_peers, trl_version
-from benchmarks.train.pressure_table import write_table
+from benchmarks.train.pressure_table import overhead, write_table
 from benchmarks.train.report import describe_run, write_report
 from benchmarks.train.timed_training import (
     Length,
     Trainer,
     ample_budget,
-    largest_difference,
-    repeatable,
 )
+from benchmarks.train.wishes import add_wishes, describe_wishes, wishes_of
 
 WORKLOADS = ("resnet50", "gpt2_medium")
 SHARES = (90, 80, 70, 60, 50, 40, 30)
-OFFLOADERS = ("save_on_cpu", "trl")  # those whose peaks Headwater has to reach as well
+PEERS = ("save_on_cpu", "checkpoint", "trl")
 LEAST_WARM_UP = 4  # a plan begins at the 4th step
-BITS = Length(warm_up=LEAST_WARM_UP, timed=3)
 
 
 class Comparison:
@@ -45,11 +43,12 @@ class Comparison:
         self._result: dict[str, Any] = {"headwater": [], "peers": {}, "at_peer_peaks": {}}
         report["workloads"][name] = self._result
         length = Length(options.warm_up, options.steps)
-        self._trainer = Trainer(name, options.device, options.tiny, length)
+        tiny, wishes = options.tiny, wishes_of(options)
+        self._trainer = Trainer(name, options.device, tiny, length, wishes)
 
     def run(self, peers: dict[str, Peer]) -> bool:
         """Tells whether every training of ours went well, with the losses of the plain one."""
-        plain = self._result["plain"] = self._plain()
+        plain = self._result["plain"] = self._unmanaged()
         self._keep("plain", plain)
         if "error" in plain:
             return False
@@ -58,16 +57,17 @@ class Comparison:
             self._result["headwater"].append(case)
             self._keep(f"headwater {share:g} %", case)
         self._compare_with(peers)
-        self._result["plain_again"] = self._plain()
+        self._result["plain_again"] = self._unmanaged()
         self._keep("plain again", self._result["plain_again"])
         same = self._same_bits()
         cases = [*self._result["headwater"], *self._result["at_peer_peaks"].values()]
         return same and all("error" not in case for case in cases)
 
-    def _plain(self) -> dict[str, Any]:
-        case = self._trainer.train()
+    def _unmanaged(self, peer: Peer | None = None) -> dict[str, Any]:
+        case = self._trainer.train(peer=peer)
         if "error" not in case and not case["peak_bytes"]:
-            case["peak_bytes"] = self._trainer.train(ample_budget("cpu"))["peak_bytes"]
+            counted = self._trainer.train(ample_budget("cpu"), peer)
+            case["peak_bytes"] = counted.get("peak_bytes", 0)
         return case
 
     def _ours(self, budget: int) -> dict[str, Any]:
@@ -75,37 +75,28 @@ class Comparison:
         case["share"] = budget / plain["peak_bytes"]
         if "error" not in case:
             case["loss_difference"] = largest_difference(case["losses"], plain["losses"])
+            case["overhead"] = overhead(case, plain)
             case["hidden_share"] = hidden_share(case, plain, self._report["link"])
         return case
 
     def _compare_with(self, peers: dict[str, Peer]) -> None:
         for name, peer in peers.items():
-            case = self._result["peers"][name] = self._trainer.train(peer=peer)
+            case = self._result["peers"][name] = self._unmanaged(peer)
             self._keep(name, case)
-            if name in OFFLOADERS and case.get("peak_bytes"):
+            if case.get("peak_bytes"):
                 ours = self._ours(case["peak_bytes"])
                 self._result["at_peer_peaks"][name] = ours
                 self._keep(f"headwater at the peak of {name}", ours)
 
     def _same_bits(self) -> bool:
-        """Under deterministic algorithms, in trainings of their own; true where not asked for."""
+        """True where not asked for."""
         if not self._options.check_bits:
             return True
-        trainer = replace(self._trainer, length=BITS)
-        budgets = [n["budget_bytes"] for n in self._result["headwater"] if "error" not in n]
-        with repeatable():
-            plain, again = (trainer.train() for _ in range(2))
-            ours = {n: trainer.train(n) for n in budgets} if "error" not in plain else {}
-        same = {str(n): case.get("losses") == plain["losses"] for n, case in ours.items()}
-        self._result["bits"] = {
-            "steps": BITS.warm_up + BITS.timed,
-            "plain_repeats_itself": plain.get("losses") == again.get("losses"),
-            "same_losses": same,
-            "errors": [case["error"] for case in (plain, *ours.values()) if "error" in case],
-        }
-        well = bool(same) and all(same.values())
-        self._say("same losses, deterministically", "yes" if well else "NO")
-        return well
+        cases = [*self._result["headwater"], *self._result["at_peer_peaks"].values()]
+        budgets = [case["budget_bytes"] for case in cases if "error" not in case]
+        bits = self._result["bits"] = compare_bits(self._trainer, budgets)
+        self._say("same losses, deterministically", "yes" if all_same(bits) else "NO")
+        return all_same(bits)
 
     def _keep(self, label: str, case: dict[str, Any]) -> None:
         write_report(self._options.out, self._report)
@@ -156,8 +147,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--check-bits", action="store_true", help="losses at every share, repeatably"
     )
-    parser.add_argument("--skip-peers", action="store_true")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--trl", type=Path, help="folder with TRL's activation_offloading.py")
+    add_wishes(parser)
     parser.add_argument("--out", type=Path, default=Path("pressure.json"))
     parser.add_argument("--table", type=Path, help="Markdown; by default beside --out")
     arguments = parser.parse_args()
@@ -169,9 +161,12 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
-    peers, skipped = ({}, {}) if options.skip_peers else make_peers(options.device, options.trl)
+    peers, skipped = make_peers(options.device, options.trl)
+    peers = {name: peer for name, peer in peers.items() if name in options.peers}
+    skipped = {name: why for name, why in skipped.items() if name in options.peers}
     report: dict[str, Any] = {
         **describe_run(options),
+        "wishes": describe_wishes(options),
         "trl": trl_version(options.trl),
         "skipped": skipped,
         "link": measure_link(options.device, options.tiny),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,26 +24,6 @@ class Length:
 
     warm_up: int
     timed: int
-
-
-@contextmanager
-def repeatable() -> Iterator[None]:
-    """Deterministic algorithms, so that bits can be compared.
-
-    Not while time is taken: PyTorch parses the setting at every matrix product, which is a tenth
-    of what the host does in a step of GPT-2-medium.
-    """
-    setting, before = "CUBLAS_WORKSPACE_CONFIG", os.environ.get("CUBLAS_WORKSPACE_CONFIG")
-    os.environ[setting] = ":4096:8"
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
-        if before is None:
-            del os.environ[setting]
-        else:
-            os.environ[setting] = before
 
 
 class Marks:
@@ -120,8 +99,9 @@ class Trainer:
     device: str
     tiny: bool
     length: Length
+    wishes: Mapping[str, str] = field(default_factory=dict)  # for Headwater's ``enable``
 
-    def train(self, budget: int | None = None, peer: Peer | None = None) -> dict[str, Any]:
+    def train(self, budget: int | str | None = None, peer: Peer | None = None) -> dict[str, Any]:
         """A failure, such as too little memory, is a result too: ``error`` says what it was."""
         result: dict[str, Any] = {} if budget is None else {"budget_bytes": budget}
         try:
@@ -131,7 +111,9 @@ class Trainer:
                 gc.collect()  # nothing is left to bring back when the budget ends
         except (RuntimeError, ValueError) as error:
             result["error"] = f"{type(error).__name__}: {error}"
-        if budget is not None and "peak_bytes" in result:
+            if isinstance(error, headwater.OutOfMemory):
+                result["smallest_budget"] = error.smallest_budget
+        if isinstance(budget, int) and "peak_bytes" in result:
             result["peak_over_budget"] = result["peak_bytes"] / budget
         return result
 
@@ -143,14 +125,15 @@ class Trainer:
             torch.cuda.empty_cache()
             _empty_host_cache()
 
-    def _managed(self, budget: int | None) -> AbstractContextManager[None]:
+    def _managed(self, budget: int | str | None) -> AbstractContextManager[None]:
         if budget is None:
             return nullcontext()
-        return headwater.budget(budget, device=self.device)
+        return headwater.budget(budget, device=self.device, **self.wishes)
 
     def _run(self, managed: bool, peer: Peer | None) -> dict[str, Any]:
         peaks, marks = Peaks(self.device, managed), Marks(self.device)
-        workload = make_workload(self.workload, self.device, self.tiny)
+        with torch.device(self.device):  # built in place: a host takes seconds to draw parameters
+            workload = make_workload(self.workload, self.device, self.tiny)
         scope = nullcontext if peer is None else peer(workload)
         losses = [_step(workload, scope, n, Marks("cpu")) for n in range(self.length.warm_up)]
         self._drain()
@@ -182,12 +165,6 @@ def ample_budget(device: str) -> int:
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[1] * 0.9)
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-
-
-def largest_difference(losses: Sequence[str], others: Sequence[str]) -> float:
-    """Of two trainings' losses, relative; 0 where all bits agree."""
-    pairs = zip(map(float.fromhex, losses), map(float.fromhex, others), strict=True)
-    return max((abs(a - b) / max(abs(b), math.ulp(1.0)) for a, b in pairs), default=0.0)
 
 
 def _empty_host_cache() -> None:
@@ -240,6 +217,24 @@ def _moved(before: headwater.Stats, after: headwater.Stats, steps: int) -> dict[
         "fetches_abandoned": each("num_fetches_abandoned"),
         "offloads_ahead": each("num_offloads_ahead"),
         "clean_drops": each("num_clean_drops"),
+        "given_up": each("num_given_up"),
+        "replays": each("num_replays"),
+        "bytes_replayed": each("bytes_replayed"),
         "host_bytes": after.host_bytes,
+        **_predicted(after),
         "stats": after.as_dict(),
     }
+
+
+def _predicted(stats: headwater.Stats) -> dict[str, float | None]:
+    """What the plan at work says of a step; None where there is none, or it does not say."""
+    seconds = _first_of(stats, "expected_step_seconds", "planned_step_seconds")
+    return {
+        "predicted_step_ms": seconds * 1e3 if seconds else None,
+        "predicted_peak_bytes": _first_of(stats, "expected_peak_bytes", "planned_peak_bytes"),
+    }
+
+
+def _first_of(stats: headwater.Stats, *names: str) -> float | None:
+    """Versions differ in what they tell."""
+    return next((value for name in names if (value := getattr(stats, name, None))), None)

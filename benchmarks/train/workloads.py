@@ -1,8 +1,9 @@
-"""The trainings that are timed: two that keep a GPU busy, two that keep its launch queue busy."""
+"""The trainings that are timed: some keep a GPU busy, some its launch queue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -14,8 +15,10 @@ from examples.models.gpt import GPT
 from examples.models.resnet import ResNet18
 
 NAMES = ("resnet50", "gpt2_medium", "lstm_cells", "tree_lstm")
+BUSY = ("resnet50", "gpt2_medium", "vgg16", "unet", "moe")  # those that keep the GPU busy
 
 Loss = Callable[[int], Tensor]
+MakeOptimizer = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,31 @@ class GPTShape:
     length: int
 
 
+@dataclass(frozen=True)
+class Images:
+    """A batch of square images."""
+
+    batch: int
+    size: int
+
+
 class Workload:
-    """A network, its AdamW and its data; ``step`` trains once and returns the loss tensor.
+    """A network, its optimizer (AdamW) and data; ``step`` trains once and returns the loss.
 
     ``forward``, ``loss.backward()`` and ``update`` are the parts of a step, for who times them.
     """
 
-    def __init__(self, net: nn.Module, loss: Loss, device: str, autocast: bool) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        loss: Loss,
+        device: str,
+        autocast: bool,
+        optimizer: MakeOptimizer | None = None,
+    ) -> None:
         self.net, self.loss, self.device, self.autocast = net, loss, device, autocast
-        self.optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
+        make = optimizer or functools.partial(torch.optim.AdamW, lr=1e-4)
+        self.optimizer = make(net.parameters())
 
     def step(self, step: int) -> Tensor:
         """Trains on the data of this step number; does not wait for the device."""
@@ -95,22 +114,64 @@ def _generator(device: str, step: int) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(step)
 
 
-def _resnet50(device: str, tiny: bool) -> Workload:
-    if tiny:
-        net, batch, image = ResNet18(width=8, classes=10), 4, 32
-    else:
-        from torchvision.models import resnet50
-
-        net, batch, image = resnet50(), 256, 224
+def make_classifier(
+    net: nn.Module,
+    images: Images,
+    device: str,
+    autocast: bool,
+    optimizer: MakeOptimizer | None = None,
+) -> Workload:
+    """A network that tells ten classes of random images apart."""
     net = net.to(device)
+    shape = (images.batch, 3, images.size, images.size)
 
     def loss(step: int) -> Tensor:
         generator = _generator(device, step)
-        images = torch.randn(batch, 3, image, image, generator=generator, device=device)
-        labels = torch.randint(10, (batch,), generator=generator, device=device)
-        return F.cross_entropy(net(images), labels)
+        pictures = torch.randn(shape, generator=generator, device=device)
+        labels = torch.randint(10, (images.batch,), generator=generator, device=device)
+        return F.cross_entropy(net(pictures), labels)
 
-    return Workload(net, loss, device, autocast=not tiny)
+    return Workload(net, loss, device, autocast, optimizer)
+
+
+def _resnet50(device: str, tiny: bool) -> Workload:
+    if tiny:
+        return make_classifier(ResNet18(width=8, classes=10), Images(4, 32), device, False)
+    from torchvision.models import resnet50
+
+    return make_classifier(resnet50(), Images(256, 224), device, True)
+
+
+def _vgg16(device: str, tiny: bool) -> Workload:
+    if tiny:
+        return make_classifier(_small_vgg(), Images(4, 32), device, False)
+    from torchvision.models import vgg16
+
+    net = vgg16()
+    net.avgpool = nn.Identity()  # 7 x 7 already; its own has no repeatable backward
+    return make_classifier(net, Images(128, 224), device, True)
+
+
+def _small_vgg() -> nn.Module:
+    """Convolutions, pooling, dropout and hidden layers, as VGG has them."""
+    layers: list[nn.Module] = []
+    for inside, outside in ((3, 8), (8, 16)):
+        conv = nn.Conv2d(inside, outside, 3, padding=1)
+        layers += [conv, nn.ReLU(inplace=True), nn.MaxPool2d(2)]
+    head = [nn.Linear(16 * 8 * 8, 16), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(16, 10)]
+    return nn.Sequential(*layers, nn.Flatten(), *head)
+
+
+def _unet(device: str, tiny: bool) -> Workload:
+    sizes = {"width": 64, "levels": 4, "image": 256, "batch": 32}
+    task = build("unet", device, seed=0, **({} if tiny else sizes))
+    return Workload(task, task.loss, device, autocast=not tiny)
+
+
+def _moe(device: str, tiny: bool) -> Workload:
+    sizes = {"width": 768, "heads": 12, "layers": 8, "experts": 4, "batch": 16, "length": 512}
+    task = build("moe", device, seed=0, **({} if tiny else sizes))
+    return Workload(task, task.loss, device, autocast=not tiny)
 
 
 def _gpt2_medium(device: str, tiny: bool) -> Workload:
@@ -135,6 +196,9 @@ def _tree_lstm(device: str, tiny: bool) -> Workload:
 
 _MAKERS = {
     "resnet50": _resnet50,
+    "vgg16": _vgg16,
+    "unet": _unet,
+    "moe": _moe,
     "gpt2_medium": _gpt2_medium,
     "lstm_cells": _lstm_cells,
     "tree_lstm": _tree_lstm,
