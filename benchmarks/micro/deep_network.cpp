@@ -29,7 +29,9 @@ class Writer {
   Access tensor(std::size_t bytes) { return {TensorId(next_id_++), bytes, AccessKind::kRead}; }
 
   Access op(const Op& op) {
-    const Position position = trace_.begin_op({.key = OpKey(op.key), .phase = op.phase}, op.uses);
+    const Replay replay = op.phase == Phase::kForward ? Replay::kExact : Replay::kRefused;
+    const Position position =
+        trace_.begin_op({.key = OpKey(op.key), .phase = op.phase, .replay = replay}, op.uses);
     Access made = tensor(op.makes);
     made.kind = AccessKind::kNew;
     const std::array results{made};

@@ -2,10 +2,14 @@
 #include "headwater/plan/loads.h"
 #include "headwater/plan/partition.h"
 #include "headwater/plan/plan_time.h"
+#include "headwater/plan/replay/choose_replays.h"
+#include "headwater/plan/replay/step_plan.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/op_times.h"
 
 #include <benchmark/benchmark.h>
+
+#include <optional>
 
 namespace headwater {
 namespace {
@@ -68,6 +72,33 @@ void plan_a_step(benchmark::State& state) {
   state.counters["of_bound"] = static_cast<double>(time.step_ns) / bound;
 }
 BENCHMARK(plan_a_step)->DenseRange(10, 90, 20)->Unit(benchmark::kMillisecond);
+
+void choose_what_to_replay(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const std::size_t budget = budget_of(liveness, state);
+  const Costs costs = costs_of(trace);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(choose_replays(liveness, Writers(liveness), costs, budget));
+  }
+}
+BENCHMARK(choose_what_to_replay)->DenseRange(10, 90, 20)->Unit(benchmark::kMillisecond);
+
+void plan_a_step_with_replays(benchmark::State& state) {
+  const StepTrace trace = deep_network(kOps);
+  const Liveness liveness(trace);
+  const std::size_t budget = budget_of(liveness, state);
+  const Costs costs = costs_of(trace);
+  std::optional<StepPlan> plan;
+  for (auto _ : state) {
+    plan = plan_step_with_replays(liveness, costs, budget);
+  }
+  const PlanTime alone = estimate_time(liveness, plan_step(liveness, costs, budget), costs);
+  state.counters["given_up"] = static_cast<double>(plan->replays.tensors.size());
+  state.counters["of_moves_alone"] =
+      static_cast<double>(plan->expected.step_ns) / static_cast<double>(alone.step_ns);
+}
+BENCHMARK(plan_a_step_with_replays)->DenseRange(10, 90, 20)->Unit(benchmark::kMillisecond);
 
 // What the longest stage, in grains, does to the planned step time; the second argument is the
 // budget as a percentage of the peak.

@@ -49,7 +49,7 @@ class ReplayPlanStressTest : public testing::TestWithParam<unsigned> {
                        .spare_share = 2 + dice_.roll(8)};
 };
 
-TEST_P(ReplayPlanStressTest, EveryChoiceIsExactAndCountedRight) {
+TEST_P(ReplayPlanStressTest, EveryChoiceIsExactAndItsBoundThatOfTheRewrittenStep) {
   const Writers writers(liveness_);
   for (int round = 0; round < 4; ++round) {
     const std::size_t budget = draw_budget();
@@ -68,7 +68,7 @@ TEST_P(ReplayPlanStressTest, EveryChoiceIsExactAndCountedRight) {
   }
 }
 
-TEST_P(ReplayPlanStressTest, PlansKeepTheBudgetAndAreNoSlowerThanOffloadingAlone) {
+TEST_P(ReplayPlanStressTest, PlansKeepTheBudget) {
   for (int round = 0; round < 4; ++round) {
     const std::size_t budget = draw_budget();
     const StepPlan plan = plan_step_with_replays(liveness_, costs_, budget, limits_);
@@ -77,6 +77,22 @@ TEST_P(ReplayPlanStressTest, PlansKeepTheBudgetAndAreNoSlowerThanOffloadingAlone
     ASSERT_FALSE(fault) << plan_fault_name(fault->kind) << " at " << fault->position << ", budget "
                         << budget << '\n'
                         << to_string(plan.replays) << to_string(plan.moves);
+  }
+}
+
+TEST_P(ReplayPlanStressTest, ABrokenChoiceIsRefused) {
+  costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e6;
+  const ReplayChoice choice =
+      choose_replays(liveness_, Writers(liveness_), costs_, 3 * smallest_budget(), limits_)
+          .front()
+          .choice;
+  if (!choice.empty()) {
+    ReplayChoice late = choice;
+    ++late.tensors[dice_.roll(choice.tensors.size() - 1)].back;
+    EXPECT_NE(check_replays(liveness_, late), std::nullopt);
+    ReplayChoice without_recipe = choice;
+    without_recipe.recipes.pop_back();
+    EXPECT_NE(check_replays(liveness_, without_recipe), std::nullopt);
   }
 }
 

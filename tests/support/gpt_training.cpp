@@ -22,7 +22,7 @@ enum Kind : std::uint64_t {
   kInput,
   kLoss,
   kBack = 100,
-  kBackWeight,
+  kBackWeight = 150,  // beyond the backward of any kind of forward
   kBackBias,
   kScale = 200,
   kFirstMoment,

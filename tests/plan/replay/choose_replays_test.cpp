@@ -1,10 +1,13 @@
 #include "headwater/plan/replay/choose_replays.h"
 
 #include "headwater/base/bytes.h"
+#include "headwater/plan/replay/check_replays.h"
 #include "support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
 
 namespace headwater {
 namespace {
@@ -80,6 +83,72 @@ TEST_F(ChooseReplaysTest, WhatTheUserWishesToKeepOrOffloadIsNotGivenUp) {
   EXPECT_THAT(given_up(choose(2_MiB, Wish::kKeep).front()), testing::Not(testing::Contains(1)));
   EXPECT_THAT(given_up(choose(2_MiB, Wish::kOffload).front()), testing::Not(testing::Contains(1)));
   EXPECT_THAT(given_up(choose(2_MiB).front()), testing::Contains(1));
+}
+
+/// Blocks of a product that takes a millisecond, a norm with statistics and a bend in place, each
+/// made of the one before. Backward needs the bent result and the product's.
+class ChainNetworkTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kNum = 24;
+
+  TensorId forward(support::TraceBuilder::Op op, std::uint64_t ns) {
+    op.phase = Phase::kForward;
+    op.replay = Replay::kExact;
+    costs_.op_ns.push_back(ns);
+    const std::vector<TensorId> made = builder_.op(op);
+    return made.empty() ? TensorId() : made[0];
+  }
+
+  StepTrace run() {
+    std::vector<TensorId> made{builder_.tensor(1_MiB)};
+    const TensorId statistics = builder_.tensor(100);
+    for (std::size_t i = 0; i < kNum; ++i) {
+      made.push_back(forward({.reads = {made.back()}, .makes = {1_MiB}}, 1'000'000));
+      made.push_back(
+          forward({.reads = {made.back()}, .writes = {statistics}, .makes = {1_MiB}}, 5000));
+      forward({.writes = {made.back()}}, 5000);
+    }
+    forward({}, 5000);
+    for (; made.size() > 1; made.pop_back()) {
+      const TensorId result = made.back();
+      builder_.op({.reads = {result, made[made.size() - 2]}, .phase = Phase::kBackward});
+      builder_.release(result);
+    }
+    StepTrace trace = builder_.end_step();
+    costs_.op_ns.resize(trace.num_ops(), 10'000);
+    return trace;
+  }
+
+  support::TraceBuilder builder_;
+  Costs costs_{.op_ns = {}, .fetch = {1_MiB * 1e3}, .offload = {1_MiB * 1e3}};
+  Liveness liveness_{run()};
+};
+
+TEST_F(ChainNetworkTest, ProductsRemainWhereTheLinkIsFastEnough) {
+  const Writers writers(liveness_);
+  const ReplayChoice choice = choose_replays(liveness_, writers, costs_, 36_MiB).front().choice;
+  EXPECT_GT(choice.tensors.size(), kNum / 4);
+  for (const GivenUp& away : choice.tensors) {
+    EXPECT_EQ(writers.uses(away.tensor)[1].kind, AccessKind::kWrite);  // bent in place
+  }
+  EXPECT_EQ(check_replays(liveness_, choice), std::nullopt);
+}
+
+TEST_F(ChainNetworkTest, ChainsStayShortHoweverSlowTheLinkIs) {
+  costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e6;
+  const Writers writers(liveness_);
+  const ReplayLimits limits{.max_runs = 9};
+  const ReplayChoice choice =
+      choose_replays(liveness_, writers, costs_, 24_MiB, limits).front().choice;
+  EXPECT_EQ(check_replays(liveness_, choice), std::nullopt);
+  std::map<Position, std::size_t> runs;  // before each operator
+  for (const GivenUp& away : choice.tensors) {
+    runs[away.back] += writers.find_chain(away.tensor, away.back, 100).value().runs.size();
+  }
+  for (const auto& [position, num_runs] : runs) {
+    EXPECT_LE(num_runs, limits.max_runs) << position;
+  }
+  EXPECT_LT(choice.tensors.size(), 2 * kNum);  // some are left to begin from
 }
 
 }  // namespace

@@ -43,11 +43,7 @@ class Chooser {
         bounds.push_back(bound_of(schedule));
       }
     }
-    std::vector<BoundedChoice> choices;
-    for (const std::size_t length : lengths(bounds)) {
-      choices.push_back({with_first(length, added), bounds[length]});
-    }
-    return choices;
+    return choices_of(lengths(bounds), added, bounds);
   }
 
  private:
@@ -81,12 +77,24 @@ class Chooser {
     return schedule;
   }
 
-  ReplayChoice with_first(std::size_t length, const std::vector<GivenUp>& added) const {
+  /// Gives the candidates up once more, and notes what is given up after so many of them.
+  std::vector<BoundedChoice> choices_of(const std::vector<std::size_t>& lengths,
+                                        const std::vector<GivenUp>& added,
+                                        const std::vector<std::uint64_t>& bounds) const {
+    std::vector<BoundedChoice> choices(lengths.size());
     ReplaySchedule schedule = first_schedule();
-    for (std::size_t i = 0; i < length; ++i) {
-      static_cast<void>(schedule.try_add(added[i], Worth::kNeeded));
+    const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+    for (std::size_t length = 0; length <= longest; ++length) {
+      const auto wanted = std::find(lengths.begin(), lengths.end(), length);
+      if (wanted != lengths.end()) {
+        choices[static_cast<std::size_t>(wanted - lengths.begin())] = {schedule.choice(),
+                                                                       bounds[length]};
+      }
+      if (length < longest) {
+        static_cast<void>(schedule.try_add(added[length], Worth::kNeeded));
+      }
     }
-    return schedule.choice();
+    return choices;
   }
 
   std::uint64_t bound_of(const ReplaySchedule& schedule) const {

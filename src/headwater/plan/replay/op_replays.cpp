@@ -38,6 +38,9 @@ std::uint64_t OpReplays::extra_ns(const Costs& costs) const {
 }
 
 std::size_t OpReplays::temporary_bytes(const Liveness& liveness) const {
+  if (comebacks.size() == 1) {
+    return comebacks.front().chain.freed_bytes + comebacks.front().chain.run_bytes;
+  }
   // What a tensor is made of was written before it, so each comes after those that it needs.
   std::vector<const Comeback*> in_order;
   for (const Comeback& comeback : comebacks) {

@@ -45,7 +45,9 @@ bool ReplaySchedule::try_add(const GivenUp& longest, Worth worth) {
   for (const Arrival& arrival : std::span(*arrivals).subspan(1)) {
     bring_back(arrival, absence.back);
   }
-  set_replays(absence.back, std::move(replays));
+  discount(absence.back);
+  replays_[absence.back] = std::move(replays);
+  count(absence.back);
   return true;
 }
 
@@ -161,25 +163,18 @@ bool ReplaySchedule::worth_it(const GivenUp& absence, const std::vector<Arrival>
 
 void ReplaySchedule::bring_back(const Arrival& arrival, Position position) {
   const Ordinal tensor = arrival.comeback.tensor;
-  OpReplays others = replays_[arrival.before];
-  std::erase_if(others.comebacks,
+  discount(arrival.before);
+  std::erase_if(replays_[arrival.before].comebacks,
                 [&](const Comeback& comeback) { return comeback.tensor == tensor; });
-  set_replays(arrival.before, std::move(others));
+  count(arrival.before);
   curve_.add(position, arrival.before, bytes_of(tensor));
   back_[tensor] = position;
 }
 
-void ReplaySchedule::set_replays(Position position, OpReplays replays) {
-  OpReplays& present = replays_[position];
-  discount_runs(present, position);
-  curve_.remove(position, position + 1, present.temporary_bytes(liveness_));
-  present = std::move(replays);
-  count_runs(present, position);
-  curve_.add(position, position + 1, present.temporary_bytes(liveness_));
-}
-
-void ReplaySchedule::count_runs(const OpReplays& replays, Position position) {
+void ReplaySchedule::count(Position position) {
+  const OpReplays& replays = replays_[position];
   extra_ns_ += replays.extra_ns(costs_);
+  curve_.add(position, position + 1, replays.temporary_bytes(liveness_));
   for (const Comeback& comeback : replays.comebacks) {
     for (const Position run : comeback.chain.runs) {
       runs_of_[run].push_back(position);
@@ -187,8 +182,10 @@ void ReplaySchedule::count_runs(const OpReplays& replays, Position position) {
   }
 }
 
-void ReplaySchedule::discount_runs(const OpReplays& replays, Position position) {
+void ReplaySchedule::discount(Position position) {
+  const OpReplays& replays = replays_[position];
   extra_ns_ -= replays.extra_ns(costs_);
+  curve_.remove(position, position + 1, replays.temporary_bytes(liveness_));
   for (const Comeback& comeback : replays.comebacks) {
     for (const Position run : comeback.chain.runs) {
       std::vector<Position>& all = runs_of_[run];

@@ -60,10 +60,9 @@ class ReplaySchedule {
   bool strands_any(const std::vector<Arrival>& arrivals) const;
   bool worth_it(const GivenUp& absence, const std::vector<Arrival>& arrivals) const;
   void bring_back(const Arrival& arrival, Position position);
-  /// Exchanges an operator's replays, also in the sums.
-  void set_replays(Position position, OpReplays replays);
-  void count_runs(const OpReplays& replays, Position position);
-  void discount_runs(const OpReplays& replays, Position position);
+  /// Adds an operator's replays to the sums, or takes them out before they change.
+  void count(Position position);
+  void discount(Position position);
   std::size_t bytes_of(Ordinal tensor) const { return liveness_.lifetimes()[tensor].bytes; }
 
   const Liveness& liveness_;

@@ -40,7 +40,7 @@ StepPlan plan_step_with_replays(const Liveness& liveness,
   std::optional<StepPlan> best;
   for (BoundedChoice& next : choose_replays(liveness, writers, costs, budget, limits)) {
     if (best && best->expected.step_ns <= next.bound_ns) {
-      continue;  // it cannot be faster
+      continue;  // it would hardly be faster
     }
     try {
       StepPlan plan = plan_with(std::move(next.choice), liveness, writers, costs, budget);
