@@ -125,13 +125,20 @@ Growth growth_of(const c10::OperatorHandle& op) {
 }
 
 void ResultBound::add(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.key_set().has_any(kSpecialLayouts)) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!tensor.defined() || impl.key_set().has_any(kSpecialLayouts)) {
     return;  // those have no sizes to speak of
   }
-  given_ += bytes_shown(tensor);
+  const auto count = static_cast<std::size_t>(impl.numel());
+  const std::size_t item = impl.itemsize();
+  given_ += count * item;
   if (growth_ == Growth::kBroadcast) {
-    item_ = std::max(item_, 2 * tensor.itemsize());  // a complex scalar makes them twice as wide
-    broadcast(tensor.sizes());
+    item_ = std::max(item_, 2 * item);  // a complex scalar makes them twice as wide
+    if (count > 1) {
+      broadcast(impl.sizes(), count);
+    } else {
+      elements_ = std::max(elements_, count);
+    }
   } else if (growth_ == Growth::kProduct) {
     multiply(tensor);
   }
@@ -147,14 +154,16 @@ void ResultBound::add(const c10::IValue& argument) {
   }
 }
 
-void ResultBound::broadcast(c10::IntArrayRef sizes) {
-  if (sizes == shape_) {
-    return;
-  }
-  if (merged_.empty() && shape_.empty()) {
+void ResultBound::broadcast(c10::IntArrayRef sizes, std::size_t count) {
+  if (shape_.empty()) {
     shape_ = sizes;
-    return;
+    elements_ = count;
+  } else if (sizes != shape_) {
+    merge(sizes);
   }
+}
+
+void ResultBound::merge(c10::IntArrayRef sizes) {
   if (merged_.empty()) {
     merged_.append(shape_.begin(), shape_.end());
   }
@@ -166,6 +175,7 @@ void ResultBound::broadcast(c10::IntArrayRef sizes) {
     merged_[offset + i] = std::max(merged_[offset + i], sizes[i]);
   }
   shape_ = merged_;
+  elements_ = unsigned_product(shape_);
 }
 
 void ResultBound::multiply(const at::Tensor& tensor) {
@@ -183,7 +193,7 @@ std::optional<std::size_t> ResultBound::bytes() const {
     case Growth::kModest:
       return kModestTimes * given_;
     case Growth::kBroadcast:
-      return given_ == 0 ? 0 : item_ * unsigned_product(shape_);
+      return item_ * elements_;
     case Growth::kProduct:
       return 2 * rows_ * last_row_bytes_;  // its type may be twice as wide
     case Growth::kUnknown:

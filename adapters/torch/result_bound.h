@@ -47,13 +47,15 @@ class ResultBound final {
   static constexpr std::size_t kAllThereIs = std::size_t{1} << 60;
   static constexpr std::size_t kLargeItem = 8;  // what small types are promoted to
 
-  void broadcast(c10::IntArrayRef sizes);
+  void broadcast(c10::IntArrayRef sizes, std::size_t count);
+  void merge(c10::IntArrayRef sizes);
   void multiply(const at::Tensor& tensor);
 
   Growth growth_;
   std::size_t given_ = 0;
   std::size_t item_ = kLargeItem;             // bytes of an element of the results
-  c10::IntArrayRef shape_;                    // of the tensors so far, in the first of them
+  std::size_t elements_ = 0;                  // of what the tensors so far broadcast to
+  c10::IntArrayRef shape_;                    // of those with several elements, in the first
   c10::SmallVector<std::int64_t, 6> merged_;  // or here, once another has differed
   // of the last two tensors
   std::size_t rows_ = 0;

@@ -59,7 +59,7 @@ SessionState::SessionState(const Options& options, c10::Device device)
       ops_(device.type()),
       working_sets_(device),
       pending_work_(runtime_.conductor()),
-      standby_(*this, options.standby),
+      standby_(*this, options),
       lineage_(runtime_.cache(), device) {
   look_for_unseen_bytes();
 }
@@ -226,6 +226,7 @@ Reservation SessionState::admit(std::size_t bytes) {
     return scope->admit(bytes);
   }
   if (standby_.on()) {  // nothing may move; the next operator ends it if this is too much
+    standby_.count_allocated(bytes);
     return runtime_.budget().reserve_beyond(bytes);
   }
   try {

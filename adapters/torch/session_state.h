@@ -121,6 +121,7 @@ class SessionState final : public AllocationGate {
   WorkingSets working_sets_;
   PendingWork pending_work_;
   Turns turns_;
+  std::atomic<std::uint64_t> num_ops_{0};
   Standby standby_;
   Lineage lineage_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
@@ -129,7 +130,6 @@ class SessionState final : public AllocationGate {
   GapAllowance gaps_;  // grows under the cache's mutex
   UnseenBytes unseen_;
   std::map<OpKey, std::string>* op_names_ = nullptr;  // guarded by the cache's mutex
-  std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};
   std::atomic<std::uint64_t> bytes_evacuated_{0};

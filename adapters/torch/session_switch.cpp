@@ -26,28 +26,31 @@ std::shared_ptr<SessionState> session_before HEADWATER_GUARDED_BY(switch_mutex);
 constexpr unsigned kSwitching = 1;  // somebody stands still
 constexpr unsigned kEnding = 2;     // the process is about to exit
 
-void leave() {
-  --running_here;
+/// `here` is the calling thread's running_here: looking that up takes longer than counting.
+void leave(int& here) {
+  --here;
   num_running.fetch_sub(1);
-  if ((gate.load() & kEnding) != 0 && running_here == 0 && !ends_process) {
-    const MutexLock for_good(end_mutex);
+  if ((gate.load() & kEnding) != 0) [[unlikely]] {
+    if (here == 0 && !ends_process) {
+      const MutexLock for_good(end_mutex);
+    }
   }
 }
 
 /// Whether an operator may run now; otherwise nothing has changed.
-bool try_enter() {
-  ++running_here;
+bool try_enter(int& here) {
+  ++here;
   num_running.fetch_add(1);
   const unsigned closed = gate.load();
-  if (closed == 0 || (closed == kEnding && (ends_process || running_here > 1))) {
+  if (closed == 0 || (closed == kEnding && (ends_process || here > 1))) [[likely]] {
     return true;
   }
-  leave();
+  leave(here);
   return false;
 }
 
-SessionState* enter() {
-  while (!try_enter()) {
+SessionState* enter(int& here) {
+  while (!try_enter(here)) {
     const MutexLock until_switched(switch_mutex);
   }
   return active.load();
@@ -64,11 +67,11 @@ bool inside_operator() {
   return running_here > 0;
 }
 
-RunningOp::RunningOp() : session_(enter()) {}
+RunningOp::RunningOp() : running_here_(running_here), session_(enter(running_here_)) {}
 
 void RunningOp::end() {
   if (!std::exchange(ended_, true)) {
-    leave();
+    leave(running_here_);
   }
 }
 

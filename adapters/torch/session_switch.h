@@ -27,6 +27,7 @@ class RunningOp {
   void end();
 
  private:
+  int& running_here_;
   SessionState* const session_;
   bool ended_ = false;
 };
