@@ -110,7 +110,7 @@ struct Direct<Op, Result(Args...)> {
       SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
       if (session != nullptr && session->standby().on()) [[likely]] {
         if (kOp.allocates_nothing() || admitted(*session, kOp, args...)) [[likely]] {
-          session->count_op();
+          running.count_let_through();
           may_repeat = kOp.repeatable;
           return let_through(session->standby(), keys, args...);
         }
@@ -130,8 +130,9 @@ struct Direct<Op, Result(Args...)> {
     ResultBound results(op.growth);
     TensorVisitor add([&results](const at::Tensor& tensor) { results.add(tensor); });
     (add(args), ...);
+    const bool alone = op.workspace == Workspace::kNone;
     const std::size_t workspace =
-        session.working_sets().most_workspace(op.workspace, results.given());
+        alone ? 0 : session.working_sets().most_workspace(op.workspace, results.given());
     if (const std::optional<std::size_t> most = results.bytes()) [[likely]] {
       return session.standby().admits(workspace + *most);
     }

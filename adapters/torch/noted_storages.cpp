@@ -12,7 +12,7 @@ namespace headwater::adapter {
 void NotedStorages::add(c10::StorageImpl& storage) {
   c10::raw::weak_intrusive_ptr::incref(&storage);
   Weak weak = Weak::reclaim(&storage);
-  const MutexLock lock(mutex_);
+  const BriefLock lock(mutex_);
   if (young_.size() < kYoung) {
     young_.push_back(std::move(weak));
     return;
@@ -43,7 +43,7 @@ void NotedStorages::keep(Weak storage) {
 
 std::vector<c10::intrusive_ptr<c10::StorageImpl>> NotedStorages::alive() {
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages;
-  const MutexLock lock(mutex_);
+  const BriefLock lock(mutex_);
   std::move(young_.begin(), young_.end(), std::back_inserter(old_));
   young_.clear();
   next_young_ = 0;
@@ -59,14 +59,14 @@ std::vector<c10::intrusive_ptr<c10::StorageImpl>> NotedStorages::alive() {
 }
 
 void NotedStorages::clear() {
-  const MutexLock lock(mutex_);
+  const BriefLock lock(mutex_);
   young_.clear();
   old_.clear();
   next_young_ = 0;
 }
 
 std::size_t NotedStorages::num_kept() {
-  const MutexLock lock(mutex_);
+  const BriefLock lock(mutex_);
   return young_.size() + old_.size();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "headwater/base/mutex.h"
+#include "brief_mutex.h"
 
 #include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
@@ -41,7 +41,7 @@ class NotedStorages final {
   void keep(Weak storage) HEADWATER_REQUIRES(mutex_);
   void drop_duplicates() HEADWATER_REQUIRES(mutex_);
 
-  Mutex mutex_;
+  BriefMutex mutex_;
   std::vector<Weak> young_ HEADWATER_GUARDED_BY(mutex_);
   std::vector<Weak> old_ HEADWATER_GUARDED_BY(mutex_);
   std::size_t next_young_ HEADWATER_GUARDED_BY(mutex_) = 0;

@@ -89,6 +89,15 @@ std::size_t unsigned_product(c10::IntArrayRef sizes) {
   return static_cast<std::size_t>(c10::multiply_integers(sizes));
 }
 
+/// For so few numbers a loop takes less than the call that comparing arrays is compiled to.
+bool same(c10::IntArrayRef a, c10::IntArrayRef b) {
+  bool equal = a.size() == b.size();
+  for (std::size_t i = 0; equal && i < a.size(); ++i) {
+    equal = a[i] == b[i];
+  }
+  return equal;
+}
+
 }  // namespace
 
 Growth growth_of(const c10::OperatorHandle& op) {
@@ -158,23 +167,24 @@ void ResultBound::broadcast(c10::IntArrayRef sizes, std::size_t count) {
   if (shape_.empty()) {
     shape_ = sizes;
     elements_ = count;
-  } else if (sizes != shape_) {
+  } else if (!same(sizes, shape_)) {
     merge(sizes);
   }
 }
 
 void ResultBound::merge(c10::IntArrayRef sizes) {
-  if (merged_.empty()) {
-    merged_.append(shape_.begin(), shape_.end());
+  const std::size_t dims = std::max(shape_.size(), sizes.size());
+  if (dims > kMostDims) {
+    growth_ = Growth::kAnything;
+    return;
   }
-  if (merged_.size() < sizes.size()) {
-    merged_.insert(merged_.begin(), sizes.size() - merged_.size(), 1);
+  // From the last dimension to the first: the shape so far may lie in the same place.
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t before = i < shape_.size() ? shape_[shape_.size() - 1 - i] : 1;
+    const std::int64_t size = i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
+    merged_[kMostDims - 1 - i] = std::max(before, size);
   }
-  const std::size_t offset = merged_.size() - sizes.size();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    merged_[offset + i] = std::max(merged_[offset + i], sizes[i]);
-  }
-  shape_ = merged_;
+  shape_ = c10::IntArrayRef(merged_.data() + kMostDims - dims, dims);
   elements_ = unsigned_product(shape_);
 }
 

@@ -11,6 +11,7 @@
 #include "out_of_memory.h"
 #include "session_switch.h"
 #include "tensor_walk.h"
+#include "thread_ops.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,6 +60,7 @@ SessionState::SessionState(const Options& options, c10::Device device)
       ops_(device.type()),
       working_sets_(device),
       pending_work_(runtime_.conductor()),
+      let_through_before_(ThreadOps::num_let_through()),
       standby_(*this, options),
       lineage_(runtime_.cache(), device) {
   look_for_unseen_bytes();
@@ -256,7 +258,7 @@ SessionStats SessionState::stats() {
     stats.resident_bytes += noted.bytes;
     stats.peak_bytes = std::max({stats.peak_bytes, stats.resident_bytes, standby_.peak()});
   }
-  stats.num_ops = num_ops_.load();
+  stats.num_ops = num_ops_.load() + ThreadOps::num_let_through() - let_through_before_;
   stats.num_chunked_ops = num_chunked_ops_.load();
   stats.num_evacuations = num_evacuations_.load();
   stats.bytes_evacuated = bytes_evacuated_.load();

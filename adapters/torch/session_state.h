@@ -93,6 +93,7 @@ class SessionState final : public AllocationGate {
     op_names_ = names;
   }
 
+  /// Operators that are let through unboxed count themselves, see ThreadOps.
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
   /// Sends away so many bytes of what no operator uses: the device has no room although the budget
@@ -121,6 +122,7 @@ class SessionState final : public AllocationGate {
   WorkingSets working_sets_;
   PendingWork pending_work_;
   Turns turns_;
+  const std::uint64_t let_through_before_;  // operators, by earlier sessions
   std::atomic<std::uint64_t> num_ops_{0};
   Standby standby_;
   Lineage lineage_;
