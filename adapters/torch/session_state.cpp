@@ -11,7 +11,6 @@
 #include "out_of_memory.h"
 #include "session_switch.h"
 #include "tensor_walk.h"
-#include "thread_ops.h"
 
 #include <algorithm>
 #include <chrono>
@@ -127,16 +126,14 @@ void SessionState::hold_for_life(c10::StorageImpl& storage) {
 
 void SessionState::end_step() {
   release_step_pins();
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  const StreamRef stream = memory_.current_stream();
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
   {
     const CacheLock lock(cache());
     lineage_.end_step();
     const std::size_t reserve = bytes_to_leave_free();
     watch_gaps(reserve);
     runtime_.conductor().end_step(
-        static_cast<std::uint64_t>(now_ns), reserve + gaps_.bytes(), stream);
+        static_cast<std::uint64_t>(now.count()), reserve + gaps_.bytes(), memory_.current_stream());
   }
   runtime_.end_step();
   standby_.try_begin();
@@ -241,9 +238,9 @@ Reservation SessionState::admit(std::size_t bytes) {
 }
 
 void SessionState::evacuate(std::size_t bytes) {
-  const StreamRef stream = memory_.current_stream();
   const CacheLock lock(cache());
-  bytes_evacuated_.fetch_add(cache().reclaim(bytes, stream), std::memory_order_relaxed);
+  const std::size_t evacuated = cache().reclaim(bytes, memory_.current_stream());
+  bytes_evacuated_.fetch_add(evacuated, std::memory_order_relaxed);
   num_evacuations_.fetch_add(1, std::memory_order_relaxed);
 }
 
