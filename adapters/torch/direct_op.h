@@ -76,6 +76,22 @@ c10::SmallVector<TensorUse, 8> uses_of(const OpTraits& traits, const Args&... ar
   return uses;
 }
 
+/// What never changes about an operator that takes its arguments unboxed.
+struct DirectOp {
+  DirectOp(const char* name, const char* overload);
+
+  /// Whether it works in its arguments and needs nothing beside.
+  bool allocates_nothing() const {
+    return growth == Growth::kNone && workspace == Workspace::kNone;
+  }
+
+  c10::OperatorHandle handle;
+  DirectNumber number;
+  Growth growth;
+  Workspace workspace;
+  bool repeatable;
+};
+
 /// An operator of PyTorch that takes its arguments as they come while nothing has to move, and
 /// boxes them otherwise.
 template <class Op, class Signature>
@@ -83,80 +99,95 @@ struct Direct;
 
 template <class Op, class Result, class... Args>
 struct Direct<Op, Result(Args...)> {
+  /// Short, and what standing by does not need is kept out of it: in a training whose host can
+  /// hardly keep ahead of its GPU no cache holds the code of all operators.
   static Result run(c10::DispatchKeySet all_keys, Args... args) {
-    static const c10::OperatorHandle kOp =
-        c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
+    static const DirectOp kOp(Op::name, Op::overload_name);
     const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
     bool may_repeat = false;
     try {
-      const RunningOp running;
+      RunningOp running;
       SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
-      if (session != nullptr && session->standby().on()) {
-        if (admitted(*session, kOp, args...)) {
-          session->count_op();
-          may_repeat = session->ops().traits(kOp, number()).repeatable;
+      if (session != nullptr && session->standby().on()) [[likely]] {
+        if (kOp.allocates_nothing() || admitted(*session, kOp, args...)) [[likely]] {
+          running.count_let_through();
+          may_repeat = kOp.repeatable;
           return let_through(session->standby(), keys, args...);
         }
       } else if (session != nullptr) {
-        const OpTraits& traits = session->ops().traits(kOp, number());
-        const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
-        const auto key = [&] { return op_key(kOp, args...); };
-        OpScope scope(*session, kOp, traits);
-        if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
-          session->count_op();
-          return run_pinned(scope, keys, args...);
-        }
+        return run_managed(kOp, running, all_keys, args...);
       }
     } catch (const c10::OutOfMemoryError&) {
       if (!may_repeat) {
         throw;
       }
     }
-    return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
-        c10::BoxedKernel::makeFromFunction<&intercept>(), kOp, all_keys, args...);
+    return run_boxed(kOp, all_keys, args...);
   }
 
  private:
-  static DirectNumber number() {
-    static const DirectNumber kNumber = DirectNumber::next();
-    return kNumber;
-  }
-
-  static bool admitted(SessionState& session, const c10::OperatorHandle& op, const Args&... args) {
-    static const Workspace kWorkspace = workspace_of(op);
-    static const Growth kGrowth = growth_of(op);
-    ResultBound results(kGrowth);
+  static bool admitted(SessionState& session, const DirectOp& op, const Args&... args) {
+    ResultBound results(op.growth);
     TensorVisitor add([&results](const at::Tensor& tensor) { results.add(tensor); });
     (add(args), ...);
-    std::optional<std::size_t> most = results.bytes();
-    if (!most) {
-      most = session.standby().result_bytes(
-          op, op_key(op, args...), [&] { return c10::impl::boxArgs<Args...>(args...); });
-    }
+    const bool alone = op.workspace == Workspace::kNone;
     const std::size_t workspace =
-        session.working_sets().most_workspace(kWorkspace, results.given());
-    return session.standby().admits(workspace + *most);
+        alone ? 0 : session.working_sets().most_workspace(op.workspace, results.given());
+    if (const std::optional<std::size_t> most = results.bytes()) [[likely]] {
+      return session.standby().admits(workspace + *most);
+    }
+    return session.standby().admits(workspace + bytes_by_shape(session.standby(), op, args...));
+  }
+
+  [[gnu::noinline]] static std::size_t bytes_by_shape(Standby& standby,
+                                                      const DirectOp& op,
+                                                      const Args&... args) {
+    return standby.result_bytes(op.handle, op_key(op.handle, args...), [&] {
+      return c10::impl::boxArgs<Args...>(args...);
+    });
   }
 
   /// See Note [Standing by].
-  static Result let_through(Standby& standby, c10::DispatchKeySet keys, Args... args) {
-    const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
+  static Result let_through(Standby& standby, c10::DispatchKeySet keys, Args&... args) {
+    const c10::impl::ExcludeDispatchKeyGuard exclude(kIntercept);
     if constexpr (std::is_void_v<Result> || std::is_reference_v<Result>) {
       return Op::redispatch(keys, args...);  // what it makes inside its arguments is not noted
     } else {
       Result result = Op::redispatch(keys, args...);
-      TensorVisitor note([&standby](const at::Tensor& tensor) {
-        for_each_storage(tensor, [&standby](c10::StorageImpl& storage, Adoption adoption) {
-          standby.note(storage, adoption);
-        });
-      });
+      TensorVisitor note([&standby](const at::Tensor& tensor) { standby.note(tensor); });
       note(result);
       return result;
     }
   }
 
+  [[gnu::noinline]] static Result run_boxed(const DirectOp& op,
+                                            c10::DispatchKeySet all_keys,
+                                            Args&... args) {
+    return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
+        c10::BoxedKernel::makeFromFunction<&intercept>(), op.handle, all_keys, args...);
+  }
+
+  [[gnu::noinline]] static Result run_managed(const DirectOp& op,
+                                              RunningOp& running,
+                                              c10::DispatchKeySet all_keys,
+                                              Args&... args) {
+    SessionState& session = *running.session();
+    {
+      const OpTraits& traits = session.ops().traits(op.handle, op.number);
+      const auto box = [&] { return c10::impl::boxArgs<Args...>(args...); };
+      const auto key = [&] { return op_key(op.handle, args...); };
+      OpScope scope(session, op.handle, traits);
+      if (scope.acquire_resident(uses_of(traits, args...), key, box)) {
+        session.count_op();
+        return run_pinned(scope, all_keys & kBelowIntercept, args...);
+      }
+    }
+    running.end();  // boxed it runs anew
+    return run_boxed(op, all_keys, args...);
+  }
+
   /// With further tries where the device has no room although the budget has.
-  static Result run_pinned(OpScope& scope, c10::DispatchKeySet keys, Args... args) {
+  static Result run_pinned(OpScope& scope, c10::DispatchKeySet keys, Args&... args) {
     for (;;) {
       try {
         return redispatch(scope, keys, args...);
@@ -168,8 +199,8 @@ struct Direct<Op, Result(Args...)> {
     }
   }
 
-  static Result redispatch(OpScope& scope, c10::DispatchKeySet keys, Args... args) {
-    const c10::impl::ExcludeDispatchKeyGuard exclude(kInterceptKey);
+  static Result redispatch(OpScope& scope, c10::DispatchKeySet keys, Args&... args) {
+    const c10::impl::ExcludeDispatchKeyGuard exclude(kIntercept);
     if constexpr (std::is_void_v<Result>) {
       Op::redispatch(keys, args...);
       scope.finish_resident({});

@@ -11,6 +11,7 @@ namespace headwater::adapter {
 /// forward, backward and optimizer exactly once. PyTorch reserves it for a fake-tensor mode of its
 /// own; Interceptor checks that nobody else has registered a fallback for it.
 inline constexpr c10::DispatchKey kInterceptKey = c10::DispatchKey::Fake;
+inline constexpr c10::DispatchKeySet kIntercept(kInterceptKey);
 
 /// What is left to do after our key. Up to torch 2.11 that includes Python (subclasses and
 /// dispatch modes); later versions have run Python before us.

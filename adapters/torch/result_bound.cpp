@@ -89,6 +89,15 @@ std::size_t unsigned_product(c10::IntArrayRef sizes) {
   return static_cast<std::size_t>(c10::multiply_integers(sizes));
 }
 
+/// For so few numbers a loop takes less than the call that comparing arrays is compiled to.
+bool same(c10::IntArrayRef a, c10::IntArrayRef b) {
+  bool equal = a.size() == b.size();
+  for (std::size_t i = 0; equal && i < a.size(); ++i) {
+    equal = a[i] == b[i];
+  }
+  return equal;
+}
+
 }  // namespace
 
 Growth growth_of(const c10::OperatorHandle& op) {
@@ -125,13 +134,20 @@ Growth growth_of(const c10::OperatorHandle& op) {
 }
 
 void ResultBound::add(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.key_set().has_any(kSpecialLayouts)) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!tensor.defined() || impl.key_set().has_any(kSpecialLayouts)) {
     return;  // those have no sizes to speak of
   }
-  given_ += bytes_shown(tensor);
+  const auto count = static_cast<std::size_t>(impl.numel());
+  const std::size_t item = impl.itemsize();
+  given_ += count * item;
   if (growth_ == Growth::kBroadcast) {
-    item_ = std::max(item_, 2 * tensor.itemsize());  // a complex scalar makes them twice as wide
-    broadcast(tensor.sizes());
+    item_ = std::max(item_, 2 * item);  // a complex scalar makes them twice as wide
+    if (count > 1) {
+      broadcast(impl.sizes(), count);
+    } else {
+      elements_ = std::max(elements_, count);
+    }
   } else if (growth_ == Growth::kProduct) {
     multiply(tensor);
   }
@@ -147,25 +163,29 @@ void ResultBound::add(const c10::IValue& argument) {
   }
 }
 
-void ResultBound::broadcast(c10::IntArrayRef sizes) {
-  if (sizes == shape_) {
-    return;
-  }
-  if (merged_.empty() && shape_.empty()) {
+void ResultBound::broadcast(c10::IntArrayRef sizes, std::size_t count) {
+  if (shape_.empty()) {
     shape_ = sizes;
+    elements_ = count;
+  } else if (!same(sizes, shape_)) {
+    merge(sizes);
+  }
+}
+
+void ResultBound::merge(c10::IntArrayRef sizes) {
+  const std::size_t dims = std::max(shape_.size(), sizes.size());
+  if (dims > kMostDims) {
+    growth_ = Growth::kAnything;
     return;
   }
-  if (merged_.empty()) {
-    merged_.append(shape_.begin(), shape_.end());
+  // From the last dimension to the first: the shape so far may lie in the same place.
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t before = i < shape_.size() ? shape_[shape_.size() - 1 - i] : 1;
+    const std::int64_t size = i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
+    merged_[kMostDims - 1 - i] = std::max(before, size);
   }
-  if (merged_.size() < sizes.size()) {
-    merged_.insert(merged_.begin(), sizes.size() - merged_.size(), 1);
-  }
-  const std::size_t offset = merged_.size() - sizes.size();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    merged_[offset + i] = std::max(merged_[offset + i], sizes[i]);
-  }
-  shape_ = merged_;
+  shape_ = c10::IntArrayRef(merged_.data() + kMostDims - dims, dims);
+  elements_ = unsigned_product(shape_);
 }
 
 void ResultBound::multiply(const at::Tensor& tensor) {
@@ -183,7 +203,7 @@ std::optional<std::size_t> ResultBound::bytes() const {
     case Growth::kModest:
       return kModestTimes * given_;
     case Growth::kBroadcast:
-      return given_ == 0 ? 0 : item_ * unsigned_product(shape_);
+      return item_ * elements_;
     case Growth::kProduct:
       return 2 * rows_ * last_row_bytes_;  // its type may be twice as wide
     case Growth::kUnknown:

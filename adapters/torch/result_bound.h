@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
-#include <c10/util/SmallVector.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,6 +27,7 @@ Growth growth_of(const c10::OperatorHandle& op);
 /// Gathers the most bytes that the results of an operator take, from the tensors it is given.
 class ResultBound final {
  public:
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): merged_ is filled where it is needed
   explicit ResultBound(Growth growth) : growth_(growth) {}
   ResultBound(const ResultBound&) = delete;
   ResultBound& operator=(const ResultBound&) = delete;
@@ -45,16 +46,19 @@ class ResultBound final {
   static constexpr std::size_t kModestTimes = 8;
   static constexpr std::size_t kManyTimes = 64;
   static constexpr std::size_t kAllThereIs = std::size_t{1} << 60;
+  static constexpr std::size_t kMostDims = 16;  // nobody knows what comes of more
   static constexpr std::size_t kLargeItem = 8;  // what small types are promoted to
 
-  void broadcast(c10::IntArrayRef sizes);
+  void broadcast(c10::IntArrayRef sizes, std::size_t count);
+  void merge(c10::IntArrayRef sizes);
   void multiply(const at::Tensor& tensor);
 
   Growth growth_;
   std::size_t given_ = 0;
-  std::size_t item_ = kLargeItem;             // bytes of an element of the results
-  c10::IntArrayRef shape_;                    // of the tensors so far, in the first of them
-  c10::SmallVector<std::int64_t, 6> merged_;  // or here, once another has differed
+  std::size_t item_ = kLargeItem;               // bytes of an element of the results
+  std::size_t elements_ = 0;                    // of what the tensors so far broadcast to
+  c10::IntArrayRef shape_;                      // of those with several elements, in the first
+  std::array<std::int64_t, kMostDims> merged_;  // or here, once another has differed
   // of the last two tensors
   std::size_t rows_ = 0;
   std::size_t last_rows_ = 0;

@@ -59,7 +59,8 @@ SessionState::SessionState(const Options& options, c10::Device device)
       ops_(device.type()),
       working_sets_(device),
       pending_work_(runtime_.conductor()),
-      standby_(*this, options.standby),
+      let_through_before_(ThreadOps::num_let_through()),
+      standby_(*this, options),
       lineage_(runtime_.cache(), device) {
   look_for_unseen_bytes();
 }
@@ -125,16 +126,14 @@ void SessionState::hold_for_life(c10::StorageImpl& storage) {
 
 void SessionState::end_step() {
   release_step_pins();
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  const StreamRef stream = memory_.current_stream();
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
   {
     const CacheLock lock(cache());
     lineage_.end_step();
     const std::size_t reserve = bytes_to_leave_free();
     watch_gaps(reserve);
     runtime_.conductor().end_step(
-        static_cast<std::uint64_t>(now_ns), reserve + gaps_.bytes(), stream);
+        static_cast<std::uint64_t>(now.count()), reserve + gaps_.bytes(), memory_.current_stream());
   }
   runtime_.end_step();
   standby_.try_begin();
@@ -226,6 +225,7 @@ Reservation SessionState::admit(std::size_t bytes) {
     return scope->admit(bytes);
   }
   if (standby_.on()) {  // nothing may move; the next operator ends it if this is too much
+    standby_.count_allocated(bytes);
     return runtime_.budget().reserve_beyond(bytes);
   }
   try {
@@ -238,9 +238,9 @@ Reservation SessionState::admit(std::size_t bytes) {
 }
 
 void SessionState::evacuate(std::size_t bytes) {
-  const StreamRef stream = memory_.current_stream();
   const CacheLock lock(cache());
-  bytes_evacuated_.fetch_add(cache().reclaim(bytes, stream), std::memory_order_relaxed);
+  const std::size_t evacuated = cache().reclaim(bytes, memory_.current_stream());
+  bytes_evacuated_.fetch_add(evacuated, std::memory_order_relaxed);
   num_evacuations_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -255,7 +255,7 @@ SessionStats SessionState::stats() {
     stats.resident_bytes += noted.bytes;
     stats.peak_bytes = std::max({stats.peak_bytes, stats.resident_bytes, standby_.peak()});
   }
-  stats.num_ops = num_ops_.load();
+  stats.num_ops = num_ops_.load() + ThreadOps::num_let_through() - let_through_before_;
   stats.num_chunked_ops = num_chunked_ops_.load();
   stats.num_evacuations = num_evacuations_.load();
   stats.bytes_evacuated = bytes_evacuated_.load();

@@ -93,6 +93,7 @@ class SessionState final : public AllocationGate {
     op_names_ = names;
   }
 
+  /// Operators that are let through unboxed count themselves, see ThreadOps.
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t num_ops() const { return num_ops_.load(std::memory_order_relaxed); }
   /// Sends away so many bytes of what no operator uses: the device has no room although the budget
@@ -121,6 +122,8 @@ class SessionState final : public AllocationGate {
   WorkingSets working_sets_;
   PendingWork pending_work_;
   Turns turns_;
+  const std::uint64_t let_through_before_;  // operators, by earlier sessions
+  std::atomic<std::uint64_t> num_ops_{0};
   Standby standby_;
   Lineage lineage_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
@@ -129,7 +132,6 @@ class SessionState final : public AllocationGate {
   GapAllowance gaps_;  // grows under the cache's mutex
   UnseenBytes unseen_;
   std::map<OpKey, std::string>* op_names_ = nullptr;  // guarded by the cache's mutex
-  std::atomic<std::uint64_t> num_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};
   std::atomic<std::uint64_t> bytes_evacuated_{0};

@@ -2,10 +2,10 @@
 
 #include "headwater/base/error.h"
 #include "session_state.h"
+#include "thread_ops.h"
 #include "turns.h"
 
 #include <atomic>
-#include <cstdint>
 #include <utility>
 
 namespace headwater::adapter {
@@ -13,12 +13,10 @@ namespace {
 
 // A dispatcher fallback is a plain function: what it works on has to be reachable from here.
 std::atomic<SessionState*> active{nullptr};
-std::atomic<std::int64_t> num_running{0};  // operators between enter() and leave()
-std::atomic<unsigned> gate{0};             // why operators may not run now: kSwitching, kEnding
-thread_local int running_here = 0;         // the part of num_running on this thread
-thread_local bool ends_process = false;    // this thread has held the others back
-Mutex switch_mutex;                        // held by whoever stands still
-Mutex end_mutex;                           // held for good by the thread that ends the process
+std::atomic<unsigned> gate{0};           // why operators may not run now: kSwitching, kEnding
+thread_local bool ends_process = false;  // this thread has held the others back
+Mutex switch_mutex;                      // held by whoever stands still
+Mutex end_mutex;                         // held for good by the thread that ends the process
 std::shared_ptr<SessionState> session_in_use HEADWATER_GUARDED_BY(switch_mutex);
 // Deleters of the last session may still be returning from its mutex.
 std::shared_ptr<SessionState> session_before HEADWATER_GUARDED_BY(switch_mutex);
@@ -26,28 +24,28 @@ std::shared_ptr<SessionState> session_before HEADWATER_GUARDED_BY(switch_mutex);
 constexpr unsigned kSwitching = 1;  // somebody stands still
 constexpr unsigned kEnding = 2;     // the process is about to exit
 
-void leave() {
-  --running_here;
-  num_running.fetch_sub(1);
-  if ((gate.load() & kEnding) != 0 && running_here == 0 && !ends_process) {
-    const MutexLock for_good(end_mutex);
+void leave(ThreadOps& here) {
+  here.end();
+  if ((gate.load() & kEnding) != 0) [[unlikely]] {
+    if (here.num_running() == 0 && !ends_process) {
+      const MutexLock for_good(end_mutex);
+    }
   }
 }
 
 /// Whether an operator may run now; otherwise nothing has changed.
-bool try_enter() {
-  ++running_here;
-  num_running.fetch_add(1);
+bool try_enter(ThreadOps& here) {
+  here.begin();
   const unsigned closed = gate.load();
-  if (closed == 0 || (closed == kEnding && (ends_process || running_here > 1))) {
+  if (closed == 0 || (closed == kEnding && (ends_process || here.num_running() > 1))) [[likely]] {
     return true;
   }
-  leave();
+  leave(here);
   return false;
 }
 
-SessionState* enter() {
-  while (!try_enter()) {
+SessionState* enter(ThreadOps& here) {
+  while (!try_enter(here)) {
     const MutexLock until_switched(switch_mutex);
   }
   return active.load();
@@ -61,14 +59,14 @@ std::shared_ptr<SessionState> active_session() {
 }
 
 bool inside_operator() {
-  return running_here > 0;
+  return ThreadOps::here().num_running() > 0;
 }
 
-RunningOp::RunningOp() : session_(enter()) {}
+RunningOp::RunningOp() : here_(ThreadOps::here()), session_(enter(here_)) {}
 
 void RunningOp::end() {
   if (!std::exchange(ended_, true)) {
-    leave();
+    leave(here_);
   }
 }
 
@@ -78,14 +76,14 @@ StandStill::StandStill() : StandStill(std::chrono::hours(1'000'000)) {}
 // Holds the mutex beyond the function where it succeeds, which the analysis takes for a mistake.
 StandStill::StandStill(std::chrono::milliseconds patience)
     HEADWATER_ANNOTATION(no_thread_safety_analysis) {
-  if (running_here > 0) {
+  if (inside_operator()) {
     throw Error("Headwater cannot be switched on or off inside an operator. Do it after.");
   }
   using Clock = std::chrono::steady_clock;
   switch_mutex.lock();
   const Clock::time_point begin = Clock::now();
   gate.fetch_or(kSwitching);
-  while (num_running.load() != 0 && reached_) {
+  while (ThreadOps::any_running() && reached_) {
     let_others_run.load()();  // they may need the interpreter lock to end
     reached_ = Clock::now() - begin < patience;
   }

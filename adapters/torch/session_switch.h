@@ -1,5 +1,7 @@
 #pragma once
 
+#include "thread_ops.h"
+
 #include <chrono>
 #include <memory>
 
@@ -24,9 +26,12 @@ class RunningOp {
 
   /// The session to run in, or null.
   SessionState* session() const { return session_; }
+  /// Counts it among those that were let through while standing by.
+  void count_let_through() { here_.count_let_through(); }
   void end();
 
  private:
+  ThreadOps& here_;
   SessionState* const session_;
   bool ended_ = false;
 };

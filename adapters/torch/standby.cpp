@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <utility>
 
 namespace headwater::adapter {
@@ -17,21 +16,22 @@ constexpr std::chrono::milliseconds kPatience(200);
 
 }  // namespace
 
-bool Standby::admits(std::size_t bytes) {
-  const std::size_t spent = spent_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (fits(spent)) {
-    return true;
-  }
-  const MutexLock one_at_a_time(looking_);
-  const std::size_t counted = spent_.load(std::memory_order_relaxed);
-  session_.look_for_unseen_bytes();
-  spent_.fetch_sub(counted - bytes, std::memory_order_relaxed);  // others may have begun since
-  return fits(bytes);
-}
+Standby::Standby(SessionState& session, const Options& options)
+    : session_(session),
+      policy_(options.standby),
+      min_tensor_bytes_(options.min_tensor_bytes),
+      device_(session.device()) {}
 
-bool Standby::fits(std::size_t bytes) const {
+bool Standby::admits_now(std::int64_t bytes) {
+  const MutexLock one_at_a_time(looking_);
+  const std::int64_t left = allowance_.load(std::memory_order_relaxed);
+  session_.look_for_unseen_bytes();
   const Budget& budget = session_.runtime().budget();
-  return budget.used() + session_.unseen_bytes() + bytes <= budget.limit() / 2;
+  const auto used = static_cast<std::int64_t>(budget.used() + session_.unseen_bytes());
+  const std::int64_t room = static_cast<std::int64_t>(budget.limit() / 2) - used - bytes;
+  // Not a store: others may have begun since.
+  allowance_.fetch_add(room - left, std::memory_order_relaxed);
+  return room >= 0;
 }
 
 bool Standby::admits(const c10::OperatorHandle& op, const OpTraits& traits, Arguments arguments) {
@@ -83,66 +83,29 @@ std::size_t Standby::most_new_bytes(const c10::OperatorHandle& op,
   return workspace + result_bytes(op, boxed_op_key(op, arguments), [&] { return arguments.vec(); });
 }
 
+void Standby::note(const at::Tensor& result) {
+  for_each_storage(
+      result, [this](c10::StorageImpl& storage, Adoption adoption) { note(storage, adoption); });
+}
+
 void Standby::note(c10::StorageImpl& storage, Adoption adoption) {
   if (adoption == Adoption::kForbidden) {
     session_.book().note_unmanaged(storage);
-    return;
+  } else if (storage.nbytes() >= min_tensor_bytes_ && storage.device() == device_ &&
+             StorageBook::find(storage) == nullptr) {
+    noted_.add(storage);
   }
-  if (storage.device() != session_.device() || StorageBook::find(storage) != nullptr ||
-      storage.nbytes() < session_.runtime().options().min_tensor_bytes) {
-    return;
-  }
-  c10::raw::weak_intrusive_ptr::incref(&storage);
-  Weak weak = Weak::reclaim(&storage);
-  const MutexLock lock(mutex_);
-  if (noted_.size() >= prune_at_) {
-    prune();
-  }
-  noted_.push_back(std::move(weak));
 }
 
 Standby::Noted Standby::noted() {
   Noted sum;
-  for (const c10::intrusive_ptr<c10::StorageImpl>& storage : alive()) {
+  for (const c10::intrusive_ptr<c10::StorageImpl>& storage : noted_.alive()) {
     if (StorageBook::find(*storage) == nullptr) {
       sum.bytes += storage->nbytes();
       ++sum.num_tensors;
     }
   }
   return sum;
-}
-
-std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::alive() {
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages;
-  const MutexLock lock(mutex_);
-  prune();
-  drop_duplicates();
-  for (const Weak& storage : noted_) {
-    if (c10::intrusive_ptr<c10::StorageImpl> found =
-            StorageBook::try_refer_to(*storage._unsafe_get_target())) {
-      storages.push_back(std::move(found));
-    }
-  }
-  return storages;
-}
-
-void Standby::prune() {
-  constexpr std::size_t kSuspicious = 1 << 16;  // nobody keeps as many tensors alive
-  std::erase_if(noted_, [](const Weak& storage) { return storage.expired(); });
-  if (noted_.size() > kSuspicious) {
-    drop_duplicates();
-  }
-  prune_at_ = std::max(kLeastToPrune, 2 * noted_.size());
-}
-
-void Standby::drop_duplicates() {
-  // Some operators return what they were given without saying so, each time anew.
-  const auto address = [](const Weak& storage) { return storage._unsafe_get_target(); };
-  std::sort(noted_.begin(), noted_.end(), [&](const Weak& a, const Weak& b) {
-    return std::less<>()(address(a), address(b));
-  });
-  const auto same = [&](const Weak& a, const Weak& b) { return address(a) == address(b); };
-  noted_.erase(std::unique(noted_.begin(), noted_.end(), same), noted_.end());
 }
 
 std::size_t Standby::peak() const {
@@ -168,7 +131,7 @@ void Standby::try_begin() {
   }
   const StandStill still(kNoPatience);  // there is a next step
   if (still.reached() && still.session() == &session_ && may_begin()) {
-    spent_.store(0);
+    allowance_.store(0);  // the first to come looks
     begin_peak();
     {
       const CacheLock lock(session_.runtime().cache());
@@ -191,9 +154,8 @@ bool Standby::may_begin() {
 }
 
 std::vector<c10::intrusive_ptr<c10::StorageImpl>> Standby::end() {
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages = alive();
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages = noted_.alive();
   peak_kept_.store(peak());
-  const MutexLock lock(mutex_);
   on_.store(false);
   noted_.clear();
   return storages;

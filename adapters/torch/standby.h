@@ -2,15 +2,20 @@
 
 #include "headwater/base/mutex.h"
 #include "headwater/runtime/options.h"
+#include "noted_storages.h"
 #include "op_traits.h"
 #include "tensor_walk.h"
 #include "working_sets.h"
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/FunctionRef.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -22,9 +27,9 @@ class SessionState;
 ///
 /// Note [Standing by]: once a step has stayed below half of the budget, operators run as they would
 /// without us: nothing is pinned, adopted or measured, and what they make is only noted. Each is
-/// taken to allocate more than such operators do; when the sum of that reaches the half, the
-/// allocator is asked what is really in use. If that is too much, standing by ends before the
-/// operator runs, and everything noted that is still alive is adopted, so that it can be moved.
+/// taken to allocate more than such operators do; when the sum of that reaches what was left of the
+/// half, the allocator is asked what is really in use. If that is too much, standing by ends before
+/// the operator runs, and everything noted that is still alive is adopted, so that it can be moved.
 /// Nothing may move meanwhile, since operators on other threads have not pinned what they use:
 /// it begins and ends while no operator runs, and whatever could move a tensor ends it first.
 class Standby final {
@@ -35,11 +40,14 @@ class Standby final {
     std::size_t num_tensors = 0;
   };
 
-  Standby(SessionState& session, StandbyPolicy policy) : session_(session), policy_(policy) {}
+  Standby(SessionState& session, const Options& options);
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether an operator may be let through that allocates no more than `bytes`.
-  bool admits(std::size_t bytes);
+  bool admits(std::size_t bytes) {
+    const auto wanted = static_cast<std::int64_t>(std::min(bytes, kAllThereIs));
+    return allowance_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted || admits_now(wanted);
+  }
   /// The same from its arguments, once and for all: one that is refused ends standing by. Where
   /// steps are like that it soon does not begin again, since that costs more than it saves.
   bool admits(const c10::OperatorHandle& op, const OpTraits& traits, Arguments arguments);
@@ -48,21 +56,25 @@ class Standby final {
                            OpKey key,
                            c10::function_ref<torch::jit::Stack()> arguments)
       HEADWATER_EXCLUDES(mutex_);
+  /// Counts bytes that are allocated without an operator having asked for them.
+  void count_allocated(std::size_t bytes) {
+    allowance_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  }
   /// Remembers what an operator that was let through has made.
-  void note(c10::StorageImpl& storage, Adoption adoption) HEADWATER_EXCLUDES(mutex_);
-  Noted noted() HEADWATER_EXCLUDES(mutex_);
+  void note(const at::Tensor& result);
+  void note(c10::StorageImpl& storage, Adoption adoption);
+  Noted noted();
   /// The most bytes that were in use while standing by, as far as the allocator knows.
   std::size_t peak() const;
 
   /// Begins if the session allows it and no operator runs at the moment.
   void try_begin();
   /// Ends it; returns what has been noted and is alive. REQUIRES: no operator runs.
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> end() HEADWATER_EXCLUDES(mutex_);
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> end();
   void reset_peak();
 
  private:
-  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  static constexpr std::size_t kLeastToPrune = 256;
+  static constexpr std::size_t kAllThereIs = std::size_t{1} << 56;
   static constexpr std::size_t kMostResults = 1 << 16;
   static constexpr int kMostRefusals = 3;
 
@@ -73,25 +85,25 @@ class Standby final {
   std::size_t most_new_bytes(const c10::OperatorHandle& op,
                              const OpTraits& traits,
                              Arguments arguments);
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive() HEADWATER_EXCLUDES(mutex_);
-  bool fits(std::size_t bytes) const;
-  void prune() HEADWATER_REQUIRES(mutex_);
-  void drop_duplicates() HEADWATER_REQUIRES(mutex_);
+  /// The same as admits() for one that has used up the allowance: looks what is really left.
+  bool admits_now(std::int64_t bytes) HEADWATER_EXCLUDES(looking_);
   void begin_peak();
 
   SessionState& session_;
   const StandbyPolicy policy_;
-  std::atomic<bool> on_{false};     // changed while no operator runs
+  const std::size_t min_tensor_bytes_;
+  const c10::Device device_;
+  // What every operator that is let through looks at comes first, side by side.
+  std::atomic<bool> on_{false};             // changed while no operator runs
+  std::atomic<std::int64_t> allowance_{0};  // bytes to allocate until the allocator is asked
+  NotedStorages noted_;
   std::atomic<int> num_blocks_{0};  // reasons not to begin
   std::atomic<int> num_refusals_{0};
-  std::atomic<std::size_t> spent_{0};        // since the allocator was asked
   std::atomic<std::size_t> peak_before_{0};  // of the allocator, when this began
   std::atomic<std::size_t> peak_kept_{0};    // of the times before
   Mutex looking_;                            // held by whoever asks the allocator
   Mutex mutex_;
-  std::vector<Weak> noted_ HEADWATER_GUARDED_BY(mutex_);
   std::unordered_map<OpKey, std::size_t> result_bytes_ HEADWATER_GUARDED_BY(mutex_);
-  std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;
 };
 
 /// Lets running operators end, ends standing by and adopts what was noted. False when it goes on:

@@ -56,6 +56,24 @@ TEST(ResultBoundTest, ElementwiseResultsAreBoundByWhatTheirTensorsBroadcastTo) {
   EXPECT_EQ(bound(find_op("where", "self"), {meta({3, 1, 1}), meta({4, 1}), meta({5})}), 8U * 60);
 }
 
+TEST(ResultBoundTest, TensorsOfOneElementAndOfNoneAddNothingToAShape) {
+  const c10::OperatorHandle where = find_op("where", "self");
+  EXPECT_EQ(bound(where, {meta({1, 1, 1}), meta({4, 5}), meta({})}), 8U * 20);
+  EXPECT_EQ(bound(where, {meta({}), meta({1}), meta({})}), 8U);
+  EXPECT_EQ(bound(find_op("mul", "Tensor"), {meta({0, 5}), meta({0, 5})}), 0U);
+}
+
+TEST(ResultBoundTest, ThreeShapesThatDifferAreMergedOneByOne) {
+  const c10::OperatorHandle where = find_op("where", "self");
+  EXPECT_EQ(bound(where, {meta({2, 1, 3}), meta({5, 1}), meta({7, 1, 1, 1})}), 8U * 7 * 2 * 5 * 3);
+}
+
+TEST(ResultBoundTest, MoreDimensionsThanAnybodyHasAreTakenForAllThereIs) {
+  std::vector<std::int64_t> many(40, 1);
+  many.front() = 2;
+  EXPECT_GT(bound(find_op("mul", "Tensor"), {meta(many), meta({3})}), 1U << 30);
+}
+
 TEST(ResultBoundTest, ProductsAreBoundByRowsAndColumns) {
   EXPECT_EQ(bound(find_op("mm"), {meta({1000, 1}), meta({1, 1000})}), 2U * 1000 * 1000 * 4);
   EXPECT_EQ(bound(find_op("addmm"), {meta({5}), meta({3, 4}), meta({4, 5}), 1, 1}), 2U * 3 * 5 * 4);
