@@ -210,6 +210,9 @@ struct Direct<Op, Result(Args...)> {
       TensorVisitor add([&results](const at::Tensor& tensor) { results.push_back(&tensor); });
       add(result);
       scope.finish_resident(results);
+      if (!results.empty()) {
+        scope.ask_policy(*results.front());
+      }
       return result;
     }
   }

@@ -248,7 +248,11 @@ void run_managed(SessionState& session,
   } else {
     redispatch_below(op, keys, stack);
   }
-  scope.finish(torch::jit::last(stack, traits.num_returns));
+  const Arguments results = torch::jit::last(stack, traits.num_returns);
+  scope.finish(results);
+  if (!results.empty() && results.front().isTensor()) {
+    scope.ask_policy(results.front().toTensor());
+  }
 }
 
 void start_intercepting(const std::shared_ptr<SessionState>& session) {

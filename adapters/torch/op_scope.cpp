@@ -243,16 +243,32 @@ Tensor* OpScope::adopt_result(c10::StorageImpl& storage, Adoption adoption, Stre
 void OpScope::note_begin(OpKeyOnce& key, Replay replay, StreamRef stream) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
-    played_ = conductor.begin_op({.key = key(),
-                                  .stream = 0,
-                                  .phase = phase_now(),
-                                  .replay = replay,
-                                  .wish = Lineage::wish()},
-                                 uses_,
-                                 stream);
+    const Phase phase = phase_now();
+    played_ = conductor.begin_op(
+        {.key = key(), .stream = 0, .phase = phase, .replay = replay, .wish = wish_for(key, phase)},
+        uses_,
+        stream);
     if (auto* names = session_.op_names()) {
       names->try_emplace(key(), traits_.name);
     }
+  }
+}
+
+Wish OpScope::wish_for(OpKeyOnce& key, Phase phase) {
+  const Wish wish = Lineage::wish();
+  if (wish != Wish::kNone || phase == Phase::kBackward || !session_.wishes().has_policy()) {
+    return wish;
+  }
+  const std::optional<Wish> known = session_.wishes().find(key());
+  if (!known) {
+    to_ask_about_ = key();
+  }
+  return known.value_or(Wish::kNone);
+}
+
+void OpScope::ask_policy_now(const at::Tensor& result) {
+  if (result.defined()) {
+    session_.wishes().ask(*to_ask_about_, traits_.name, result);
   }
 }
 

@@ -50,6 +50,12 @@ class OpScope {
   void finish(c10::ArrayRef<c10::IValue> results);
   /// The same after acquire_resident().
   void finish_resident(c10::ArrayRef<const at::Tensor*> results);
+  /// Asks the user's policy about its first result, if that has not been done for such operators.
+  void ask_policy(const at::Tensor& result) {
+    if (to_ask_about_) {
+      ask_policy_now(result);
+    }
+  }
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
@@ -86,6 +92,7 @@ class OpScope {
   /// Bytes to send away for another try.
   std::size_t likely_to_help() const;
   void throw_shortage(Shortage shortage);
+  void ask_policy_now(const at::Tensor& result);
   void mark_pinned() HEADWATER_REQUIRES(cache_.mutex());
   void unpin() noexcept HEADWATER_REQUIRES(cache_.mutex());
   void find_tensors(Arguments arguments, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
@@ -105,6 +112,8 @@ class OpScope {
   void note_begin(OpKeyOnce& key, Replay replay, StreamRef stream)
       HEADWATER_REQUIRES(cache_.mutex());
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
+  /// What the user wishes for its results, by the region it runs in or else by policy.
+  Wish wish_for(OpKeyOnce& key, Phase phase);
   /// On the CPU nobody measures workspaces, but every allocation is admitted. Zero elsewhere.
   std::size_t admitted_workspace();
   void adopt(c10::ArrayRef<c10::IValue> results, StreamRef stream, std::vector<Use>* pinned)
@@ -152,6 +161,7 @@ class OpScope {
   c10::SmallVector<std::pair<std::size_t, c10::StorageImpl*>, 2> fresh_;
   // set while steps are watched
   std::optional<Conductor::Op> played_;
+  std::optional<OpKey> to_ask_about_;  // the user's policy has not been asked yet
   c10::SmallVector<Tensor*, 4> made_;
 };
 

@@ -139,6 +139,12 @@ void SessionState::end_step() {
   standby_.try_begin();
 }
 
+void SessionState::set_policy(std::shared_ptr<const WishBook::Policy> policy) {
+  wishes_.set_policy(std::move(policy));
+  const CacheLock lock(cache());
+  runtime_.conductor().plan_anew();
+}
+
 void SessionState::set_budget(std::size_t bytes) {
   replay_all();  // what it takes to make a tensor again may not fit any more
   runtime_.set_budget(bytes, memory_.current_stream());

@@ -13,6 +13,7 @@
 #include "torch_memory.h"
 #include "turns.h"
 #include "unseen_bytes.h"
+#include "wish_book.h"
 #include "working_sets.h"
 
 #include <atomic>
@@ -62,6 +63,9 @@ class SessionState final : public AllocationGate {
   Turns& turns() { return turns_; }
   Standby& standby() { return standby_; }
   Lineage& lineage() { return lineage_; }
+  WishBook& wishes() { return wishes_; }
+  /// What becomes of tensors that operators make, from now on; null: measured times decide alone.
+  void set_policy(std::shared_ptr<const WishBook::Policy> policy);
 
   /// Whether room for what an operator allocates must be made before it runs. On the CPU the
   /// allocator asks when it is allocated, which is too late only where operators take turns;
@@ -126,6 +130,7 @@ class SessionState final : public AllocationGate {
   std::atomic<std::uint64_t> num_ops_{0};
   Standby standby_;
   Lineage lineage_;
+  WishBook wishes_;
   std::atomic<bool> closed_{false};  // set under the cache's mutex
   Mutex step_mutex_;
   std::unordered_map<Tensor*, Pin> step_pins_ HEADWATER_GUARDED_BY(step_mutex_);

@@ -1,14 +1,20 @@
-"""What is to become of tensors made in a part of the program."""
+"""What is to become of tensors, by the user's say: of those made in a block, or one by one."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import TracebackType
+
+from torch import Tensor
 
 from headwater.options import disabled_by_environment
 
 _WISHES = {"keep": 1, "offload": 2, "recompute": 3}  # by their numbers in C++; 0: none
+
+
+Policy = Callable[[str, Tensor], "str | None"]
 
 
 class region(ContextDecorator):  # noqa: N801  used as a function
@@ -46,6 +52,31 @@ class region(ContextDecorator):  # noqa: N801  used as a function
         trace: TracebackType | None,
     ) -> None:
         _set_wish(self._before.pop())
+
+
+def set_policy(policy: Policy | None) -> None:
+    """Lets a function say what is to become of the tensors that operators make, outside of regions.
+
+    It is called with an operator's name and its first result, once for each kind of operator and
+    shapes of its arguments, and returns ``"keep"``, ``"offload"``, ``"recompute"``, or None to leave
+    it to measured times. It may look at the tensor but not change it. What it says counts from the
+    plan after the next. ``set_policy(None)`` ends that. Raises RuntimeError if not enabled; what
+    the function raises, and ValueError for another answer, comes out of the operator.
+
+    >>> headwater.set_policy(lambda op, made: "keep" if op == "aten::mm" else None)
+    """
+    if disabled_by_environment():
+        return
+
+    def ask(op: str, made: Tensor) -> int:
+        assert policy is not None
+        if (choice := policy(op, made)) is not None and choice not in _WISHES:
+            raise ValueError(
+                f"A policy says one of {', '.join(map(repr, _WISHES))} or None: {choice!r}"
+            )
+        return 0 if choice is None else _WISHES[choice]
+
+    importlib.import_module("headwater._C").set_policy(None if policy is None else ask)
 
 
 def _set_wish(wish: int) -> int:

@@ -198,6 +198,15 @@ void bind_session(py::module_& m) {
   m.def("set_wish", [](unsigned char wish) {
     return static_cast<unsigned char>(adapter::Lineage::set_wish(static_cast<Wish>(wish)));
   });
+  m.def("set_policy", [](const py::object& ask) {
+    const std::shared_ptr<SessionState> now = state();
+    if (!now) {
+      throw Error("Headwater is not enabled. Call headwater.enable() first.");
+    }
+    std::shared_ptr<const WishBook::Policy> policy = policy_from(ask);
+    const py::gil_scoped_release no_gil;
+    now->set_policy(std::move(policy));
+  });
   m.def("finish_planning", [] {
     if (const std::shared_ptr<SessionState> now = state()) {
       const py::gil_scoped_release no_gil;

@@ -173,6 +173,7 @@ void SimTraining::forward() {
     const SimLayer& layer = network_.layers[i];
     for (std::size_t k = 0; k < layer.activations.size(); ++k) {
       std::vector<Use> uses;
+      uses.reserve(3);
       if (input != nullptr) {
         uses.push_back({input, AccessKind::kRead});
       }

@@ -136,7 +136,9 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
 void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef stream) {
   cache_.mutex().assume_held();
   const bool moved = has_moved();
-  const bool refused = std::exchange(refused_before_, num_refused_) != num_refused_;
+  const bool wished = num_steps_to_plan_anew_ > 0;
+  num_steps_to_plan_anew_ -= wished ? 1 : 0;
+  const bool refused = std::exchange(refused_before_, num_refused_) != num_refused_ || wished;
   moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   reserve_ = reserve;
@@ -220,6 +222,13 @@ void Conductor::order_plan(const StepTrace& trace,
   const bool fits = !find_misfit(score_->liveness(), less);
   ordered_for_ = fits ? less : budget;
   plan_maker_.order({trace, costs_of(trace, step_ns, stream), *ordered_for_, recompute_});
+}
+
+void Conductor::plan_anew() {
+  cache_.mutex().assume_held();
+  constexpr std::uint32_t kUntilRecorded = 2;  // the first one asks what is wished
+  num_steps_to_plan_anew_ = kUntilRecorded;
+  shelf_.clear();
 }
 
 void Conductor::keep_traces(KeepTrace keep) {

@@ -90,6 +90,9 @@ class Conductor final : public TensorWatcher {
   /// ends that, and hands out the last one.
   void keep_traces(KeepTrace keep);
 
+  /// Operators' wishes change: the plan is made again once they have been recorded.
+  void plan_anew();
+
   /// Whether each operator of the step that is followed fits a budget less `reserve` bytes; a plan
   /// needs that. True while none is followed.
   bool fits_beside(std::size_t reserve) const;
@@ -186,7 +189,8 @@ class Conductor final : public TensorWatcher {
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_ops_held_back_ = 0;
   std::uint64_t num_refused_ = 0;
-  std::uint64_t refused_before_ = 0;  // this step
+  std::uint64_t refused_before_ = 0;          // this step
+  std::uint32_t num_steps_to_plan_anew_ = 0;  // so many steps to come do not go on with their plan
   std::uint64_t num_held_in_a_row_ = 0;
   bool link_is_free_ = true;  // for the operator at hand
   std::uint64_t moves_before_ = 0;

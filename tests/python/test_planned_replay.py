@@ -1,0 +1,168 @@
+"""Once steps repeat, plans decide what is kept, offloaded or made again; the bits stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from test_replay import BLOCKS, WIDTH, Block, deterministic, digest, run_plainly
+from torch import Tensor, nn
+
+import headwater
+from headwater import _C
+
+STEPS, BATCH, DEPTH = 10, 256, 6
+Run = Callable[[Block, Tensor], Tensor]
+
+
+def in_region(choice: str) -> Run:
+    return headwater.region(choice)(run_plainly)
+
+
+def train(
+    make: Callable[[], nn.Module],
+    device: str,
+    run: Run,
+    steps: int = STEPS,
+    before_step: Callable[[int], None] = lambda step: None,
+) -> tuple[object, ...]:
+    """Trains for as many steps as it takes to have a plan and to follow it."""
+    torch.manual_seed(0)
+    net = nn.Sequential(*(make() for _ in range(DEPTH))).to(device)
+    parameters = list(net.parameters()) or [nn.Parameter(torch.zeros(1, device=device))]
+    optimizer = torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
+    losses = []
+    for step in range(steps):
+        before_step(step)
+        x = torch.randn(BATCH, WIDTH).to(device).requires_grad_()
+        loss = run(net, x).square().mean()
+        loss.backward()
+        losses.append(loss.item().hex())
+        optimizer.step()
+        optimizer.zero_grad()
+        _C.finish_planning()
+    return digest(net, losses, device)
+
+
+def plain(make: Callable[[], nn.Module], device: str) -> tuple[tuple[object, ...], int]:
+    """What plain PyTorch computes, and the most bytes it has on the device at once."""
+    expected = train(make, device, run_plainly)
+    headwater.enable("4GiB" if device == "cpu" else 0.5, device=device, standby="off")
+    train(make, device, run_plainly)
+    peak = headwater.stats().peak_bytes
+    headwater.disable()
+    return expected, peak
+
+
+def replays_of_the_last_steps(run: Callable[[Callable[[int], None]], object], num: int) -> int:
+    before: list[int] = []
+    run(lambda step: before.append(headwater.stats().num_replays))
+    return headwater.stats().num_replays - before[-num]
+
+
+@pytest.mark.parametrize("share", [0.8, 0.5])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_a_region_asks_for_is_planned_and_made_again(
+    name: str, share: float, device: str
+) -> None:
+    with deterministic(device):
+        expected, peak = plain(BLOCKS[name], device)
+        headwater.enable(int(share * peak), device=device)
+        result: list[object] = []
+        run = in_region("recompute")
+        replays = replays_of_the_last_steps(
+            lambda before: result.append(train(BLOCKS[name], device, run, before_step=before)), 3
+        )
+        stats = headwater.stats()
+        headwater.disable()
+    assert result == [expected]
+    assert stats.num_stages > 0
+    assert stats.planned_replay_seconds > 0
+    assert replays > 0
+    assert stats.num_replays_refused == 0
+    assert stats.peak_bytes <= int(share * peak)
+
+
+@pytest.mark.parametrize("choice", ["keep", "offload"])
+def test_what_is_to_be_kept_or_copied_is_not_made_again(choice: str, device: str) -> None:
+    with deterministic(device):
+        expected, peak = plain(BLOCKS["dropout"], device)
+        headwater.enable(peak // 2, device=device)
+        assert train(BLOCKS["dropout"], device, in_region(choice)) == expected
+    assert headwater.stats().num_plans > 0
+    assert headwater.stats().num_replays == 0
+
+
+def test_plans_make_nothing_again_where_that_is_switched_off(device: str) -> None:
+    expected, peak = plain(BLOCKS["residual"], device)
+    headwater.enable(peak // 2, device=device, recompute="off")
+    with deterministic(device):
+        train(BLOCKS["residual"], device, run_plainly)
+    assert headwater.stats().num_plans > 0
+    assert headwater.stats().num_replays == 0
+
+
+def test_regions_count_where_plans_make_nothing_again(device: str) -> None:
+    with deterministic(device):
+        expected, peak = plain(BLOCKS["residual"], device)
+        headwater.enable(peak // 2, device=device, recompute="off")
+        result: list[object] = []
+        replays = replays_of_the_last_steps(
+            lambda before: result.append(
+                train(BLOCKS["residual"], device, in_region("recompute"), before_step=before)
+            ),
+            3,
+        )
+    assert result == [expected]
+    assert replays > 0
+
+
+def test_what_cannot_be_made_again_after_all_is_copied() -> None:
+    """An array over an activation may change it unseen."""
+    arrays = []
+
+    class Watched(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = torch.tanh(x * 1.5)
+            arrays.append(hidden.detach().numpy())
+            del arrays[:-2]
+            return torch.sin(hidden)
+
+    expected, peak = plain(Watched, "cpu")
+    headwater.enable(peak * 7 // 10, device="cpu")
+    assert train(Watched, "cpu", in_region("recompute"), steps=STEPS) == expected
+    arrays.clear()
+
+
+def test_a_policy_is_asked_once_for_each_kind_of_operator(device: str) -> None:
+    asked: list[tuple[str, tuple[int, ...]]] = []
+
+    def policy(op: str, made: Tensor) -> str | None:
+        asked.append((op, tuple(made.shape)))
+        return "recompute" if op in ("aten::gelu", "aten::tanh") else "offload"
+
+    with deterministic(device):
+        expected, peak = plain(BLOCKS["dropout"], device)
+        headwater.enable(peak // 2, device=device)
+        headwater.set_policy(policy)
+        assert train(BLOCKS["dropout"], device, run_plainly, steps=14)[1:] != ()
+        stats = headwater.stats()
+        headwater.disable()
+    assert stats.num_replays > 0
+    assert ("aten::gelu", (BATCH, WIDTH)) in asked
+    assert len(asked) == len(set(asked))
+
+
+def test_a_policy_that_says_something_else_is_told_so(device: str) -> None:
+    headwater.enable("minimum", device=device)
+    headwater.set_policy(lambda op, made: "forget")
+    with pytest.raises(ValueError, match="'keep', 'offload', 'recompute' or None: 'forget'"):
+        train(BLOCKS["dropout"], device, run_plainly)
+    headwater.set_policy(None)
+    train(BLOCKS["dropout"], device, run_plainly)
+
+
+def test_a_policy_needs_a_session() -> None:
+    with pytest.raises(RuntimeError, match="not enabled"):
+        headwater.set_policy(None)
