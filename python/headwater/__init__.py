@@ -34,7 +34,7 @@ if not disabled_by_environment():
     processes.install()
 
 from headwater.errors import OutOfMemory  # noqa: E402
-from headwater.regions import region  # noqa: E402
+from headwater.regions import region, set_policy  # noqa: E402
 from headwater.session import (  # noqa: E402
     budget,
     disable,
@@ -74,6 +74,7 @@ __all__ = [
     "region",
     "reset_peak_stats",
     "set_budget",
+    "set_policy",
     "stalls",
     "stats",
     "trace",

@@ -18,5 +18,6 @@ std::shared_ptr<adapter::SessionState> state();
 void bind_holds(pybind11::module_& m);
 void bind_stats(pybind11::module_& m);
 void bind_traces(pybind11::module_& m);
+void bind_wishes(pybind11::module_& m);
 
 }  // namespace headwater::python

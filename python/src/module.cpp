@@ -195,25 +195,6 @@ void bind_session(py::module_& m) {
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
   m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
-  m.def("set_wish", [](unsigned char wish) {
-    return static_cast<unsigned char>(adapter::Lineage::set_wish(static_cast<Wish>(wish)));
-  });
-  m.def("set_policy", [](const py::object& ask) {
-    const std::shared_ptr<SessionState> now = state();
-    if (!now) {
-      throw Error("Headwater is not enabled. Call headwater.enable() first.");
-    }
-    std::shared_ptr<const WishBook::Policy> policy = policy_from(ask);
-    const py::gil_scoped_release no_gil;
-    now->set_policy(std::move(policy));
-  });
-  m.def("finish_planning", [] {
-    if (const std::shared_ptr<SessionState> now = state()) {
-      const py::gil_scoped_release no_gil;
-      const adapter::CacheLock lock(now->cache());
-      now->runtime().conductor().finish_planning();
-    }
-  });
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);
   m.def("after_fork", &after_fork);
@@ -256,4 +237,5 @@ PYBIND11_MODULE(_C, m) {
   hp::bind_holds(m);
   hp::bind_stats(m);
   hp::bind_traces(m);
+  bind_wishes(m);
 }
