@@ -237,5 +237,5 @@ PYBIND11_MODULE(_C, m) {
   hp::bind_holds(m);
   hp::bind_stats(m);
   hp::bind_traces(m);
-  bind_wishes(m);
+  hp::bind_wishes(m);
 }
