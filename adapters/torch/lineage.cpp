@@ -34,6 +34,12 @@ std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
   return inputs;
 }
 
+bool shows_shapes_only(const Ingredient& ingredient) {
+  return std::all_of(ingredient.parts.begin(), ingredient.parts.end(), [](const Part& part) {
+    return !part.picture || part.picture->shape_only;
+  });
+}
+
 /// The storages of an argument's tensors, in the order of a recipe's pictures.
 template <class Visit>
 void for_each_managed(const c10::IValue& value, Visit visit) {
@@ -71,6 +77,9 @@ Wish Lineage::set_wish(Wish wish) {
 
 void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
   for (std::size_t i = 0; i < recipe.arguments.size(); ++i) {
+    if (shows_shapes_only(recipe.arguments[i])) {
+      continue;
+    }
     std::vector<Tensor*> tensors;
     for_each_managed(arguments[i], [&tensors](Tensor& tensor) { tensors.push_back(&tensor); });
     auto next = tensors.begin();

@@ -173,6 +173,12 @@ Workspace workspace_of(const c10::OperatorHandle& op) {
   return op.hasTag(at::Tag::pointwise) ? Workspace::kNone : Workspace::kLikeTensors;
 }
 
+const TensorArgument* OpTraits::find(std::uint16_t index) const {
+  const auto is_this = [index](const TensorArgument& argument) { return argument.index == index; };
+  const auto found = std::find_if(tensors.begin(), tensors.end(), is_this);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   const c10::FunctionSchema& schema = op.schema();
   OpTraits traits;

@@ -46,6 +46,9 @@ struct TensorArgument {
 
 /// What the adapter needs to know of an operator, worked out once.
 struct OpTraits {
+  /// Null where the argument carries no tensors, or only their shapes are read.
+  const TensorArgument* find(std::uint16_t index) const;
+
   OpPath path = OpPath::kManage;
   Workspace workspace = Workspace::kLikeTensors;
   Growth growth = Growth::kUnknown;

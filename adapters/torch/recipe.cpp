@@ -87,6 +87,8 @@ std::optional<Part> part_of(const at::Tensor& tensor,
     return copy ? std::optional(Part{.copy = *std::move(copy), .picture = {}}) : std::nullopt;
   }
   Picture picture{.origin = {},
+                  .shape_only = false,
+                  .device = tensor.device(),
                   .keys = tensor.key_set(),
                   .type = tensor.dtype(),
                   .offset = tensor.storage_offset(),
@@ -132,9 +134,8 @@ bool can_be_put_down(const OpTraits& traits,
                      std::uint16_t index,
                      const c10::IValue& value,
                      c10::function_ref<bool(const at::Tensor&)> managed) {
-  const auto is_this = [index](const TensorArgument& argument) { return argument.index == index; };
-  const auto found = std::find_if(traits.tensors.begin(), traits.tensors.end(), is_this);
-  if (found == traits.tensors.end() || value.isNone()) {
+  const TensorArgument* const found = traits.find(index);
+  if (found == nullptr || value.isNone()) {
     return true;
   }
   if (found->access == AccessKind::kRead) {
@@ -157,6 +158,14 @@ std::optional<at::Generator> generator_of(Arguments arguments, const OpTraits& t
   return std::nullopt;
 }
 
+c10::Storage without_bytes(c10::Device device) {
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                               0,
+                                               c10::DataPtr(nullptr, device),
+                                               /*allocator=*/nullptr,
+                                               /*resizable=*/false);
+}
+
 }  // namespace
 
 at::Tensor Picture::over(c10::Storage storage) const {
@@ -169,7 +178,11 @@ at::Tensor Picture::over(c10::Storage storage) const {
 
 torch::jit::Stack Recipe::stack(Develop develop) const {
   const auto tensor_of = [&develop](const Part& part) {
-    return part.picture ? part.picture->over(develop(*part.picture)) : part.copy;
+    if (!part.picture) {
+      return part.copy;
+    }
+    return part.picture->over(part.picture->shape_only ? without_bytes(part.picture->device)
+                                                       : develop(*part.picture));
   };
   torch::jit::Stack stack;
   for (const Ingredient& argument : arguments) {
@@ -234,6 +247,13 @@ std::shared_ptr<Recipe> write_down(const Call& call,
         ingredient_of(left_out ? c10::IValue(at::Tensor()) : given, managed);
     if (!ingredient) {
       return nullptr;
+    }
+    if (call.traits.find(i) == nullptr) {
+      for (Part& part : ingredient->parts) {
+        if (part.picture) {
+          part.picture->shape_only = true;
+        }
+      }
     }
     recipe->arguments.push_back(*std::move(ingredient));
   }

@@ -21,7 +21,9 @@ struct Origin;
 
 /// A tensor that an operator was given, without its bytes.
 struct Picture {
-  std::shared_ptr<Origin> origin;  // of its storage; null: the storage that is being made
+  std::shared_ptr<Origin> origin;  // of its storage; null: the storage that is being made, or
+  bool shape_only = false;         // none, since nothing but its shape is read
+  c10::Device device = c10::kCPU;
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   std::int64_t offset = 0;

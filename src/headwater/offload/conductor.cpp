@@ -64,11 +64,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     look_on_shelf(start.key);
   }
   const std::span<const Access> accesses = note(uses);
-  OpStart noted = start;
-  if (!refused_.empty() && refused_.contains(start.key)) {
-    noted.replay = Replay::kRefused;
-  }
-  Op op{.ref = recorder_.begin_op(noted, accesses),
+  Op op{.ref = recorder_.begin_op(start, accesses),
         .key = start.key,
         .phase = start.phase,
         .place = std::nullopt,
@@ -138,7 +134,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const bool moved = has_moved();
   const bool wished = num_steps_to_plan_anew_ > 0;
   num_steps_to_plan_anew_ -= wished ? 1 : 0;
-  const bool refused = std::exchange(refused_before_, num_refused_) != num_refused_ || wished;
+  const bool stale = std::exchange(refused_before_, num_refused_) != num_refused_ || wished;
   moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   reserve_ = reserve;
@@ -167,15 +163,17 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const double share = score_ ? score_->share_matched() : 0;
   const bool repeats = share >= kSameStep;
   const bool under_way = ordered_for_ && Score::suits(*ordered_for_, budget);
-  if (repeats && !refused && adopt_plan(budget)) {
-    return;
-  }
-  if (repeats && !refused && (under_way || (share == 1.0 && score_->suits(budget)))) {
+  const bool adopted = repeats && adopt_plan(budget);
+  if (repeats && score_->suits(budget)) {
+    if (!adopted) {
+      score_->begin_step();  // the old plan serves until there is a new one
+    }
+    if (!stale && (adopted || under_way || share == 1.0)) {
+      return;
+    }
+  } else if (repeats && under_way && !stale) {
     score_->begin_step();
     return;
-  }
-  if (repeats && score_->suits(budget)) {
-    score_->begin_step();  // the old plan serves until there is a new one
   } else {
     shelf_.put(std::exchange(score_, std::make_unique<Score>(trace)));
   }
@@ -221,7 +219,13 @@ void Conductor::order_plan(const StepTrace& trace,
   const std::size_t less = budget - budget / kSlackShare;
   const bool fits = !find_misfit(score_->liveness(), less);
   ordered_for_ = fits ? less : budget;
-  plan_maker_.order({trace, costs_of(trace, step_ns, stream), *ordered_for_, recompute_});
+  PlanMaker::Order order{trace, costs_of(trace, step_ns, stream), *ordered_for_, recompute_};
+  for (OpRecord& op : order.trace.ops) {
+    if (refused_.contains(op.start.key)) {
+      op.start.replay = Replay::kRefused;
+    }
+  }
+  plan_maker_.order(std::move(order));
 }
 
 void Conductor::plan_anew() {
