@@ -15,6 +15,7 @@ from bits import as_bytes
 from torch import Tensor
 
 import headwater
+from headwater import _C
 
 ROWS = 32
 NUM_PROGRAMS, PROGRAMS_A_TEST = 1000, 200
@@ -180,3 +181,25 @@ def test_random_programs_keep_their_bits(first: int, budget: int | str, device: 
     for seed in seeds:
         assert run(seed, device) == expected[seed], f"seed {seed}"
     assert headwater.stats().num_replays > 0
+
+
+PLANNED_BUDGETS = (32 << 10, 48 << 10, 80 << 10)
+NUM_PLANNED, STEPS = 600, 6
+
+
+@pytest.mark.parametrize("budget", PLANNED_BUDGETS)
+def test_random_programs_keep_their_bits_by_plan(budget: int, device: str) -> None:
+    """A program run again and again is a step that repeats: what is made again is planned."""
+    seeds = range(PLANNED_BUDGETS.index(budget), NUM_PLANNED, len(PLANNED_BUDGETS))
+    expected = {seed: run(seed, device) for seed in seeds}
+    headwater.enable(budget, device=device, min_tensor_bytes=1)
+    planned = 0
+    for seed in seeds:
+        for step in range(STEPS):
+            before = headwater.stats().num_replays
+            assert run(seed, device) == expected[seed], f"seed {seed}, step {step}"
+            planned += headwater.stats().num_replays - before if step == STEPS - 1 else 0
+            headwater.end_step()
+            _C.finish_planning()
+    assert planned > 0
+    assert headwater.stats().num_plans > 0

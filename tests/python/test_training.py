@@ -101,6 +101,20 @@ def test_recipe_trains_to_the_same_bits_inside_its_budget(
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("share", [0.6, 0.3])
+@pytest.mark.parametrize("task", NAMES)
+def test_network_trains_to_the_same_bits_where_all_is_made_again_that_can_be(
+    task: str, share: float, device: str
+) -> None:
+    expected = plain(task, "sgd", device)
+    budget = budget_of(share, task, "sgd", device)
+    result = run(task, "sgd", budget, device, region="recompute")
+    assert result.bits.differences(expected.bits) == []
+    check_peak(result, budget, device)
+    assert task == "moe" or result.stats["num_replays"] > 0
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("task", NAMES)
 def test_keeping_only_what_the_running_op_needs_gives_the_same_bits(task: str, device: str) -> None:
     result = minimum(task, "adamw", device)

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 import headwater
+from headwater import _C
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -110,12 +111,14 @@ def run(
     budget: int | str | None = None,
     device: str = "cpu",
     managed_steps: range = WHOLE_RUN,
+    region: str = "",
 ) -> Result:
     """Trains ``STEPS`` steps; without a budget Headwater stays off.
 
     ``managed_steps`` limits the budget to some steps: enabled before the first of them, with
     whatever exists by then, and disabled after the last. By default it covers everything,
-    the building of the network included.
+    the building of the network included. ``region`` says what becomes of what the steps make;
+    plans are then waited for, so that the last steps are planned.
     """
     if device.startswith("cuda"):
         torch.use_deterministic_algorithms(True)
@@ -127,7 +130,10 @@ def run(
         for step in range(STEPS):
             session.before(step)
             start = time.perf_counter()
-            losses.append(training.step(step).hex())
+            with headwater.region(region) if region else contextlib.nullcontext():
+                losses.append(training.step(step).hex())
+            if region:
+                _C.finish_planning()
             seconds.append(time.perf_counter() - start)
             if step in managed_steps:
                 peaks = meter.peak_bytes(), meter.small_peak_bytes()

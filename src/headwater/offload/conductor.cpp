@@ -61,7 +61,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     recorder_.end_step();
   }
   if (recorder_.current().num_ops() == 0) {
-    look_on_shelf(start.key);
+    begin_step(start.key);
   }
   const std::span<const Access> accesses = note(uses);
   Op op{.ref = recorder_.begin_op(start, accesses),
@@ -186,12 +186,15 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   }
 }
 
-void Conductor::look_on_shelf(OpKey first_op) {
+void Conductor::begin_step(OpKey first_op) {
+  const std::size_t budget = budget_.limit() - std::min(budget_.limit(), reserve_);
+  if (ordered_for_) {
+    adopt_plan(budget);  // made since the last step ended
+  }
   if (score_ && score_->first_op() == first_op) {
     return;
   }
   std::unique_ptr<Score> known = shelf_.take(first_op);
-  const std::size_t budget = budget_.limit() - std::min(budget_.limit(), reserve_);
   if (known && (!known->is_planned() || known->suits(budget))) {
     known->begin_step();
     shelf_.put(std::exchange(score_, std::move(known)));

@@ -139,8 +139,9 @@ class Conductor final : public TensorWatcher {
   void hand_out(StepId step) HEADWATER_REQUIRES(cache_.mutex());
   void take_in_times() HEADWATER_REQUIRES(cache_.mutex());
   void stop_watching() HEADWATER_REQUIRES(cache_.mutex());
-  /// A step that begins otherwise than the last one may be one that was there before.
-  void look_on_shelf(OpKey first_op) HEADWATER_REQUIRES(cache_.mutex());
+  /// Takes up a plan made meanwhile; a step that begins otherwise than the last one may be one that
+  /// was there before.
+  void begin_step(OpKey first_op) HEADWATER_REQUIRES(cache_.mutex());
   /// Carries out the plan that has been made meanwhile, if it suits. False when there is none.
   bool adopt_plan(std::size_t budget) HEADWATER_REQUIRES(cache_.mutex());
   void order_plan(const StepTrace& trace,
