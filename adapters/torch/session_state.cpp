@@ -223,6 +223,7 @@ void SessionState::close() {
     // Storages that other threads are freeing at this moment report to us yet.
     std::this_thread::yield();
   }
+  wishes_.set_policy(nullptr);
   memory_.trim();
 }
 

@@ -22,6 +22,10 @@ using adapter::WishBook;
 struct Asked {
   explicit Asked(py::object given) : function(std::move(given)) {}
   ~Asked() {
+    if (Py_IsInitialized() == 0) {  // a process that exits has no use for it
+      function.release();
+      return;
+    }
     const py::gil_scoped_acquire gil;
     function = {};
   }

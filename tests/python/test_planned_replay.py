@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from new_process import in_a_new_process
 from test_replay import BLOCKS, WIDTH, Block, deterministic, digest, run_plainly
 from torch import Tensor, nn
 
@@ -162,6 +163,17 @@ def test_a_policy_that_says_something_else_is_told_so(device: str) -> None:
         train(BLOCKS["dropout"], device, run_plainly)
     headwater.set_policy(None)
     train(BLOCKS["dropout"], device, run_plainly)
+
+
+@pytest.mark.parametrize("ending", ["headwater.disable()", "pass", "headwater.set_policy(None)"])
+def test_a_process_with_a_policy_ends_as_any_other(ending: str) -> None:
+    result = in_a_new_process(
+        "import torch, headwater\n"
+        "headwater.enable('4MiB', device='cpu')\n"
+        "headwater.set_policy(lambda op, made: 'recompute')\n"
+        "torch.ones(4096).mul_(2)\n" + ending
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_policy_needs_a_session() -> None:
