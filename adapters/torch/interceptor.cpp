@@ -250,9 +250,7 @@ void run_managed(SessionState& session,
   }
   const Arguments results = torch::jit::last(stack, traits.num_returns);
   scope.finish(results);
-  if (!results.empty() && results.front().isTensor()) {
-    scope.ask_policy(results.front().toTensor());
-  }
+  scope.ask_policy(results);
 }
 
 void start_intercepting(const std::shared_ptr<SessionState>& session) {

@@ -56,6 +56,11 @@ class OpScope {
       ask_policy_now(result);
     }
   }
+  void ask_policy(Arguments results) {
+    if (to_ask_about_ && !results.empty() && results.front().isTensor()) {
+      ask_policy_now(results.front().toTensor());
+    }
+  }
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 

@@ -42,8 +42,7 @@ Machine machine_for(c10::Device device) {
     auto cuda = cuda::Device::create(device.index());
     machine.host.push_back(std::make_unique<cuda::PinnedMemory>(cuda->context()));
     machine.device = std::move(cuda);
-    // The system would end the process otherwise. On the CPU a tensor that moves frees what it
-    // takes.
+    // Else the system ends the process. On the CPU, a tensor that moves frees what it takes.
     machine.host_bytes = host::free_memory().value_or(Options::kUnlimited) / 10 * 9;
   } else {
     machine.device = std::make_unique<host::Device>();
@@ -137,12 +136,6 @@ void SessionState::end_step() {
   }
   runtime_.end_step();
   standby_.try_begin();
-}
-
-void SessionState::set_policy(std::shared_ptr<const WishBook::Policy> policy) {
-  wishes_.set_policy(std::move(policy));
-  const CacheLock lock(cache());
-  runtime_.conductor().plan_anew();
 }
 
 void SessionState::set_budget(std::size_t bytes) {

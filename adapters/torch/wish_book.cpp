@@ -1,5 +1,8 @@
 #include "wish_book.h"
 
+#include "cache_lock.h"
+#include "session_state.h"
+
 #include <utility>
 
 namespace headwater::adapter {
@@ -34,6 +37,14 @@ void WishBook::ask(OpKey key, const std::string& op, const at::Tensor& made) {
   if (policy == policy_) {
     known_.insert_or_assign(key, wish);
   }
+}
+
+// What sessions do about it.
+
+void SessionState::set_policy(std::shared_ptr<const WishBook::Policy> policy) {
+  wishes_.set_policy(std::move(policy));
+  const CacheLock lock(cache());
+  runtime_.conductor().plan_anew();
 }
 
 }  // namespace headwater::adapter

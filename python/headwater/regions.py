@@ -58,10 +58,10 @@ def set_policy(policy: Policy | None) -> None:
     """Lets a function say what is to become of the tensors that operators make, outside of regions.
 
     It is called with an operator's name and its first result, once for each kind of operator and
-    shapes of its arguments, and returns ``"keep"``, ``"offload"``, ``"recompute"``, or None to leave
-    it to measured times. It may look at the tensor but not change it. What it says counts from the
-    plan after the next. ``set_policy(None)`` ends that. Raises RuntimeError if not enabled; what
-    the function raises, and ValueError for another answer, comes out of the operator.
+    shapes of its arguments, and returns ``"keep"``, ``"offload"``, ``"recompute"``, or None to
+    leave it to measured times. It may look at the tensor but not change it. What it says counts
+    from the plan after the next. ``set_policy(None)`` ends that. Raises RuntimeError if not
+    enabled; what the function raises, and ValueError for another answer, comes out of the operator.
 
     >>> headwater.set_policy(lambda op, made: "keep" if op == "aten::mm" else None)
     """

@@ -35,7 +35,7 @@ struct SessionOptions {
   std::size_t min_tensor_bytes = Options{}.min_tensor_bytes;
   LogLevel log_level = LogLevel::kWarning;
   StandbyPolicy standby = StandbyPolicy::kOn;
-  /// See headwater/plan/recompute_policy.h.
+  /// See headwater/plan/replay/recompute_policy.h.
   RecomputePolicy recompute = RecomputePolicy::kAuto;
 };
 

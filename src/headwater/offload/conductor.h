@@ -2,9 +2,9 @@
 
 #include "headwater/offload/holdback.h"
 #include "headwater/offload/op_sampler.h"
-#include "headwater/offload/plan_maker.h"
-#include "headwater/offload/score.h"
-#include "headwater/offload/score_shelf.h"
+#include "headwater/offload/score/plan_maker.h"
+#include "headwater/offload/score/score.h"
+#include "headwater/offload/score/score_shelf.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/offload/unplanned_moves.h"

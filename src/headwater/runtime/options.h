@@ -1,7 +1,7 @@
 #pragma once
 
 #include "headwater/base/log.h"
-#include "headwater/plan/recompute_policy.h"
+#include "headwater/plan/replay/recompute_policy.h"
 
 #include <cstddef>
 #include <string>

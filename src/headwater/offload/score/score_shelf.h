@@ -1,6 +1,6 @@
 #pragma once
 
-#include "headwater/offload/score.h"
+#include "headwater/offload/score/score.h"
 
 #include <cstddef>
 #include <list>

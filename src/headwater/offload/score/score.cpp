@@ -1,4 +1,4 @@
-#include "headwater/offload/score.h"
+#include "headwater/offload/score/score.h"
 
 #include "headwater/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "headwater/offload/plan_maker.h"
+#include "headwater/offload/score/plan_maker.h"
 
 #include "headwater/base/error.h"
 #include "headwater/trace/liveness.h"

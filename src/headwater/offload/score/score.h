@@ -1,6 +1,6 @@
 #pragma once
 
-#include "headwater/plan/recompute_policy.h"
+#include "headwater/plan/replay/recompute_policy.h"
 #include "headwater/plan/replay/step_plan.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/step_follower.h"

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "headwater/base/mutex.h"
-#include "headwater/offload/score.h"
+#include "headwater/offload/score/score.h"
 #include "headwater/plan/costs.h"
-#include "headwater/plan/recompute_policy.h"
+#include "headwater/plan/replay/recompute_policy.h"
 #include "headwater/trace/step_trace.h"
 
 #include <cstddef>

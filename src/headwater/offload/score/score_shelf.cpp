@@ -1,4 +1,4 @@
-#include "headwater/offload/score_shelf.h"
+#include "headwater/offload/score/score_shelf.h"
 
 #include <algorithm>
 #include <utility>
