@@ -69,7 +69,8 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& ke
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
-  note_begin(key, replay_of(traits_, arguments_), stream);  // what a plan sends away makes room
+  stream_ = stream;
+  note_begin(key, [&] { return replay_of(traits_, arguments_); });  // what it sends away makes room
   if (must_replay_first()) {
     return std::nullopt;
   }
@@ -111,25 +112,38 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
       find_storage(storage, adoption, use.access, stream_);
     });
   }
-  const auto absent = [](const Use& use) { return !on_device(use.tensor->residency); };
-  if (std::any_of(uses_.begin(), uses_.end(), absent) || !needs_.still_fit() || must_be_boxed()) {
+  if (any_absent() || !needs_.still_fit() || must_be_boxed()) {
     return false;
   }
-  // Before its tensors are pinned: some may be copied from now on.
-  note_begin(key, traits_.keeps_statistics ? replay_of(traits_, box()) : traits_.replay, stream_);
+  // Before its tensors are pinned: some may be copied from now on, and some may go.
+  note_begin(key,
+             [&] { return traits_.keeps_statistics ? replay_of(traits_, box()) : traits_.replay; });
+  if (any_absent() || leaves_recipe() || !try_acquire_resident()) {
+    hand_on();
+    return false;
+  }
+  box_ = box;
+  if (played_) {
+    session_.runtime().conductor().start_clock(*played_);
+  }
+  return true;
+}
+
+bool OpScope::any_absent() const {
+  return std::any_of(
+      uses_.begin(), uses_.end(), [](const Use& use) { return !on_device(use.tensor->residency); });
+}
+
+bool OpScope::try_acquire_resident() {
   try {
     reserved_ = cache_.acquire(uses_, {.op = traits_.name}, stream_);
   } catch (const OutOfMemory&) {  // one of them was sent away just now
     return false;
   }
   mark_pinned();
-  box_ = box;
   if (!needs_.make_room(stream_)) {
     unpin();
     return false;
-  }
-  if (played_) {
-    session_.runtime().conductor().start_clock(*played_);
   }
   return true;
 }

@@ -114,8 +114,10 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(OpKeyOnce& key, Replay replay, StreamRef stream)
+  void note_begin(OpKeyOnce& key, c10::function_ref<Replay()> replay)
       HEADWATER_REQUIRES(cache_.mutex());
+  /// The operator begins again, boxed, on this thread: it has been told of already.
+  void hand_on();
   void note_end() HEADWATER_REQUIRES(cache_.mutex());
   /// What the user wishes for its results, by the region it runs in or else by policy.
   Wish wish_for(OpKeyOnce& key, Phase phase);
@@ -127,6 +129,9 @@ class OpScope {
   /// Says that work the program does not know of uses its tensors: later work on other streams has
   /// to wait for it.
   void mark_used_unseen() HEADWATER_REQUIRES(cache_.mutex());
+  bool any_absent() const HEADWATER_REQUIRES(cache_.mutex());
+  /// False, with nothing pinned, when something would have to move.
+  bool try_acquire_resident() HEADWATER_REQUIRES(cache_.mutex());
   /// Whether it can only be boxed, since it leaves a recipe or changes what recipes need.
   bool must_be_boxed() HEADWATER_REQUIRES(cache_.mutex());
   /// Whether something has to be made again before it can run.
@@ -148,7 +153,7 @@ class OpScope {
   OpScope* const outer_;
   Arguments arguments_;
   std::optional<c10::function_ref<torch::jit::Stack()>> box_;  // makes them when there are none
-  StreamRef stream_ = kDefaultStream;                          // set by acquire_resident()
+  StreamRef stream_ = kDefaultStream;                          // when it was acquired
   c10::SmallVector<Use, 16> uses_;
   bool pinned_ = false;
   Reservation reserved_;

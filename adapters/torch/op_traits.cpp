@@ -80,6 +80,11 @@ OpPath path_of(const c10::OperatorHandle& op, c10::DeviceType device) {
   if (name == "aten::record_stream") {
     return OpPath::kRecordStream;
   }
+  // Marks in a profile stand where steps begin and end, and would be all that tells one from
+  // another.
+  if (starts_with(name, "profiler::")) {
+    return OpPath::kPassThrough;
+  }
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
       !op.hasKernelForDispatchKey(backend)) {
     return OpPath::kPassThrough;

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 // What an operator tells those who watch steps.
 
@@ -19,16 +21,42 @@ Phase phase_now() {
   return c10::GradMode::is_enabled() ? Phase::kForward : Phase::kUnknown;
 }
 
+/// An operator that has been told of and begins again.
+struct HandedOn {
+  const c10::FunctionSchema* schema = nullptr;
+  const SessionState* session = nullptr;
+  std::optional<Conductor::Op> played;
+  std::optional<OpKey> to_ask_about;
+};
+
+thread_local HandedOn handed_on;
+
 }  // namespace
 
-void OpScope::note_begin(OpKeyOnce& key, Replay replay, StreamRef stream) {
+void OpScope::hand_on() {
+  handed_on = {&op_.schema(), &session_, std::move(played_), to_ask_about_};
+  played_.reset();
+  to_ask_about_.reset();
+}
+
+void OpScope::note_begin(OpKeyOnce& key, c10::function_ref<Replay()> replay) {
+  if (handed_on.played) {
+    HandedOn before = std::exchange(handed_on, {});
+    if (before.schema == &op_.schema() && before.session == &session_ && !is_replaying()) {
+      played_ = std::move(before.played);
+      to_ask_about_ = before.to_ask_about;
+    }
+  }
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
     const Phase phase = phase_now();
-    played_ = conductor.begin_op(
-        {.key = key(), .stream = 0, .phase = phase, .replay = replay, .wish = wish_for(key, phase)},
-        uses_,
-        stream);
+    played_ = conductor.begin_op({.key = key(),
+                                  .stream = 0,
+                                  .phase = phase,
+                                  .replay = replay(),
+                                  .wish = wish_for(key, phase)},
+                                 uses_,
+                                 stream_);
     if (auto* names = session_.op_names()) {
       names->try_emplace(key(), traits_.name);
     }
@@ -49,6 +77,7 @@ Wish OpScope::wish_for(OpKeyOnce& key, Phase phase) {
 
 void OpScope::ask_policy_now(const at::Tensor& result) {
   if (result.defined()) {
+    const Aside aside;  // what the policy runs to look at it is not part of the step
     session_.wishes().ask(*to_ask_about_, traits_.name, result);
   }
 }

@@ -23,25 +23,6 @@ namespace {
 
 constinit thread_local bool replaying_here = false;
 
-/// Operators leave no recipes and are no part of the step while it lives.
-class Aside {
- public:
-  Aside()
-      : replaying_(std::exchange(replaying_here, true)), wish_(Lineage::set_wish(Wish::kNone)) {}
-  ~Aside() {
-    replaying_here = replaying_;
-    Lineage::set_wish(wish_);
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  Aside(Aside&&) = delete;
-  Aside& operator=(Aside&&) = delete;
-
- private:
-  const bool replaying_;
-  const Wish wish_;
-};
-
 /// The storage of the n-th tensor among results.
 c10::Storage nth_storage(Arguments results, std::size_t n) {
   c10::Storage found;
@@ -212,6 +193,14 @@ void replay(SessionState& session, const std::shared_ptr<Origin>& origin) {
   cache.release({&use, 1});
   cache.take_over(*origin->tensor, take_twin(*made.unsafeGetStorageImpl()));
   cache.forbid_replay(*origin->tensor);  // else two that do not fit side by side would take turns
+}
+
+Aside::Aside()
+    : replaying_(std::exchange(replaying_here, true)), wish_(Lineage::set_wish(Wish::kNone)) {}
+
+Aside::~Aside() {
+  replaying_here = replaying_;
+  Lineage::set_wish(wish_);
 }
 
 bool is_replaying() {

@@ -12,7 +12,23 @@ class SessionState;
 /// offloaded, not given up. Called without the cache's mutex. See Note [Replay].
 void replay(SessionState& session, const std::shared_ptr<Origin>& origin);
 
-/// Whether the calling thread is at that: its operators are not part of the step.
+/// The calling thread's operators leave no recipes and are no part of the step while it lives.
+class Aside final {
+ public:
+  Aside();
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  Aside(Aside&&) = delete;
+  Aside& operator=(Aside&&) = delete;
+
+ private:
+  const bool replaying_;
+  const Wish wish_;
+};
+
+/// Whether there is one on the calling thread: it is replaying, or looking at a tensor for a
+/// policy.
 bool is_replaying();
 
 }  // namespace headwater::adapter

@@ -35,6 +35,9 @@ void WishBook::ask(OpKey key, const std::string& op, const at::Tensor& made) {
   const Wish wish = (*policy)(op, made);
   const MutexLock lock(mutex_);
   if (policy == policy_) {
+    if (known_.size() == kMostKnown) {  // shapes that come once only
+      known_.clear();
+    }
     known_.insert_or_assign(key, wish);
   }
 }

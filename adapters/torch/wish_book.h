@@ -31,6 +31,8 @@ class WishBook final {
   void ask(OpKey key, const std::string& op, const at::Tensor& made) HEADWATER_EXCLUDES(mutex_);
 
  private:
+  static constexpr std::size_t kMostKnown = std::size_t{1} << 16;
+
   std::atomic<bool> has_policy_{false};  // written under the mutex
   mutable Mutex mutex_;
   std::shared_ptr<const Policy> policy_ HEADWATER_GUARDED_BY(mutex_);

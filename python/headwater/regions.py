@@ -24,7 +24,7 @@ class region(ContextDecorator):  # noqa: N801  used as a function
     somebody needs them. Exact: random numbers, batch norm's statistics and in-place changes come
     out as they were, and what cannot be made again with the same bits is offloaded.
     ``"offload"``: their bytes are copied to the host, even where making them again would be faster.
-    ``"keep"``: others leave the device before them. Outside of regions, measured times decide once
+    ``"keep"``: plans send others away before them. Outside of regions, measured times decide once
     steps repeat. Regions nest, and the inner one counts; each thread has its own. Raises ValueError
     on another choice.
 

@@ -56,7 +56,7 @@ class Stats:
     num_given_up: int = 0  # tensors whose bytes went without a copy: operators can make them again
     num_replays: int = 0  # tensors made again
     bytes_replayed: int = 0
-    num_replays_refused: int = 0  # tensors that were to be made again by plan, and copied after all
+    num_replays_refused: int = 0  # tensors that were to be made again by plan, and could not be
     num_plans: int = 0  # carried out so far; a step that repeats itself needs one
     planning_seconds: float = 0.0  # that making plans took, on a thread beside the training
     num_ops_held_back: int = 0  # began no moves ahead, since a collective used the link

@@ -39,6 +39,18 @@ TEST(LeavingTensorsTest, GoInTheOrderInWhichNobodyHasToWait) {
   EXPECT_EQ(leaving.bytes(), 0U);
 }
 
+TEST(LeavingTensorsTest, AreFoundAgainWhenTheirCopyIsForgotten) {
+  LeavingTensors leaving;
+  Tensor tensor = tensor_like(8, Residency::kBoth, 1);
+  leaving.add(tensor);
+  tensor.residency = Residency::kDevice;
+  tensor.copy_number = 2;
+  leaving.check_invariants();
+  leaving.remove(tensor);
+  EXPECT_EQ(leaving.first(), nullptr);
+  EXPECT_EQ(leaving.bytes(), 0U);
+}
+
 TEST(LeavingTensorsTest, CountOneThatIsAddedTwiceOnce) {
   LeavingTensors leaving;
   Tensor tensor = tensor_like(8, Residency::kBoth, 1);

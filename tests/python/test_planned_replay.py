@@ -155,6 +155,56 @@ def test_a_policy_is_asked_once_for_each_kind_of_operator(device: str) -> None:
     assert asked.count(("aten::gelu", (BATCH, WIDTH))) == 1
 
 
+def test_a_policy_may_look_at_what_was_made(device: str) -> None:
+    def policy(op: str, made: Tensor) -> str | None:
+        return "recompute" if made.is_floating_point() and float(made.max()) > 0 else None
+
+    with deterministic(device):
+        expected, peak = plain(BLOCKS["dropout"], device)
+        headwater.enable(peak // 2, device=device)
+        headwater.set_policy(policy)
+        assert train(BLOCKS["dropout"], device, run_plainly) == expected
+    assert headwater.stats().num_replays > 0
+
+
+def test_an_activation_that_is_held_once_is_made_again_later() -> None:
+    held = []
+    steps = 12
+
+    class Watched(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = torch.tanh(x * 1.5)
+            held.append(hidden.detach().numpy() if len(held) == 7 * DEPTH + 3 else None)
+            return torch.sin(hidden)
+
+    _, peak = plain(Watched, "cpu")
+    held.clear()
+    headwater.enable(peak * 7 // 10, device="cpu")
+    run = in_region("recompute")
+    replays = replays_of_the_last_steps(lambda before: train(Watched, "cpu", run, steps, before), 3)
+    assert headwater.stats().num_replays_refused <= 1
+    assert replays > 0
+    assert headwater.stats().num_plans == 1
+
+
+def test_steps_of_two_lengths_that_take_turns_have_a_plan_each(device: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(DEPTH)))
+    net.to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    batches = [torch.randn(rows, WIDTH).to(device) for rows in (1024, 768)]
+    headwater.enable("1500KiB", device=device)
+    plans = []
+    for step in range(24):
+        net(batches[step % 2]).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        _C.finish_planning()
+        plans.append(headwater.stats().num_plans)
+    assert plans[-1] == plans[-12] == 2
+    assert headwater.stats().num_stages > 0
+
+
 def test_a_policy_that_says_something_else_is_told_so(device: str) -> None:
     _, peak = plain(BLOCKS["dropout"], device)
     headwater.enable(peak // 2, device=device)

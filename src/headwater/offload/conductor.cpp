@@ -134,7 +134,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   const bool moved = has_moved();
   const bool wished = num_steps_to_plan_anew_ > 0;
   num_steps_to_plan_anew_ -= wished ? 1 : 0;
-  const bool stale = std::exchange(refused_before_, num_refused_) != num_refused_ || wished;
+  const bool stale = std::exchange(is_stale_, false) || wished;
   moves_before_ = num_moves();
   const std::uint64_t step_ns = now_ns - std::exchange(step_began_ns_, now_ns);
   reserve_ = reserve;
@@ -162,33 +162,30 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   }
   const double share = score_ ? score_->share_matched() : 0;
   const bool repeats = share >= kSameStep;
-  const bool under_way = ordered_for_ && Score::suits(*ordered_for_, budget);
+  const bool under_way = repeats && is_ordered(budget);
   const bool adopted = repeats && adopt_plan(budget);
-  if (repeats && score_->suits(budget)) {
+  if (repeats && (under_way || score_->suits(budget))) {
     if (!adopted) {
-      score_->begin_step();  // the old plan serves until there is a new one
+      score_->begin_step();  // an old plan serves until there is a new one
     }
     if (!stale && (adopted || under_way || share == 1.0)) {
       return;
     }
-  } else if (repeats && under_way && !stale) {
-    score_->begin_step();
-    return;
   } else {
     shelf_.put(std::exchange(score_, std::make_unique<Score>(trace)));
   }
   if (repeats) {
     order_plan(trace, budget, step_ns, stream);
     adopt_plan(budget);
-  } else {
+  } else if (ordered_ && ordered_->first_op == score_->first_op()) {
     plan_maker_.forget();
-    ordered_for_.reset();
+    ordered_.reset();
   }
 }
 
 void Conductor::begin_step(OpKey first_op) {
   const std::size_t budget = budget_.limit() - std::min(budget_.limit(), reserve_);
-  if (ordered_for_) {
+  if (score_ && ordered_) {
     adopt_plan(budget);  // made since the last step ended
   }
   if (score_ && score_->first_op() == first_op) {
@@ -202,11 +199,21 @@ void Conductor::begin_step(OpKey first_op) {
 }
 
 bool Conductor::adopt_plan(std::size_t budget) {
-  std::unique_ptr<Score> made = plan_maker_.take();
+  std::unique_ptr<Score> made;
+  try {
+    made = plan_maker_.take();
+  } catch (...) {
+    ordered_.reset();
+    throw;
+  }
   if (!made) {
     return false;
   }
-  ordered_for_.reset();
+  ordered_.reset();
+  if (made->first_op() != score_->first_op()) {
+    shelf_.put(std::move(made));
+    return false;
+  }
   if (!made->suits(budget)) {
     return false;
   }
@@ -219,13 +226,16 @@ void Conductor::order_plan(const StepTrace& trace,
                            std::size_t budget,
                            std::uint64_t step_ns,
                            StreamRef stream) {
+  if (ordered_ && ordered_->first_op != score_->first_op()) {
+    return;  // one after the other, or steps that take turns would never have a plan
+  }
   const std::size_t less = budget - budget / kSlackShare;
   const bool fits = !find_misfit(score_->liveness(), less);
-  ordered_for_ = fits ? less : budget;
-  PlanMaker::Order order{trace, costs_of(trace, step_ns, stream), *ordered_for_, recompute_};
-  for (OpRecord& op : order.trace.ops) {
-    if (refused_.contains(op.start.key)) {
-      op.start.replay = Replay::kRefused;
+  ordered_ = {score_->first_op(), fits ? less : budget};
+  PlanMaker::Order order{trace, costs_of(trace, step_ns, stream), ordered_->budget, recompute_};
+  for (Position position = 0; position < trace.num_ops(); ++position) {
+    if (score_->is_refused(position)) {
+      order.trace.ops[position].start.replay = Replay::kRefused;
     }
   }
   plan_maker_.order(std::move(order));
@@ -299,7 +309,7 @@ void Conductor::stop_watching() {
   score_.reset();
   shelf_.clear();
   plan_maker_.forget();
-  ordered_for_.reset();
+  ordered_.reset();
   to_fetch_.clear();
   to_write_back_.clear();
   to_give_up_.clear();
@@ -351,8 +361,8 @@ void Conductor::give_up(Position position, StreamRef stream) {
       return tensor->num_holds > 0 || tensor->held_for_life;  // else it is let go of soon
     }
     if (tensor != nullptr && on_device(tensor->residency) && !cache_.give_up_when_needed(*tensor)) {
-      refused_.insert(score_->maker_of(ordinal));
       ++num_refused_;
+      is_stale_ = score_->note_refusal(ordinal) || is_stale_;
       if (link_is_free_ && cache_.try_start_write_back(*tensor)) {
         cache_.offload_when_needed(*tensor, stream);
       }

@@ -20,7 +20,6 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace headwater {
@@ -115,6 +114,11 @@ class Conductor final : public TensorWatcher {
   const Score* score() const { return score_.get(); }
 
  private:
+  struct Ordered {
+    std::optional<OpKey> first_op;  // of the steps it is for
+    std::size_t budget = 0;
+  };
+
   static constexpr double kSameStep = 0.95;  // share of operators that makes two steps alike
   // Of the budget, left out of plans. Where a plan fills it, an operator that needs a little more
   // sends away what another needs soon, which then comes back in the same way.
@@ -142,8 +146,14 @@ class Conductor final : public TensorWatcher {
   /// Takes up a plan made meanwhile; a step that begins otherwise than the last one may be one that
   /// was there before.
   void begin_step(OpKey first_op) HEADWATER_REQUIRES(cache_.mutex());
-  /// Carries out the plan that has been made meanwhile, if it suits. False when there is none.
+  /// Carries out the plan that has been made meanwhile, if it is for such steps and suits; one for
+  /// others is kept for them. False when nothing has changed.
   bool adopt_plan(std::size_t budget) HEADWATER_REQUIRES(cache_.mutex());
+  /// Whether a plan for such steps is being made.
+  bool is_ordered(std::size_t budget) const {
+    return ordered_ && ordered_->first_op == score_->first_op() &&
+           Score::suits(ordered_->budget, budget);
+  }
   void order_plan(const StepTrace& trace,
                   std::size_t budget,
                   std::uint64_t step_ns,
@@ -184,19 +194,18 @@ class Conductor final : public TensorWatcher {
   std::deque<Ordinal> to_fetch_;        // due, but there was no room yet
   std::vector<Ordinal> to_write_back_;  // due, but somebody used them
   std::vector<Ordinal> to_give_up_;     // the same
-  std::unordered_set<OpKey> refused_;   // whose results could not be given up after all
   std::vector<Access> accesses_;        // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;             // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_ops_held_back_ = 0;
   std::uint64_t num_refused_ = 0;
-  std::uint64_t refused_before_ = 0;          // this step
+  bool is_stale_ = false;                     // the plan counts on what is refused
   std::uint32_t num_steps_to_plan_anew_ = 0;  // so many steps to come do not go on with their plan
   std::uint64_t num_held_in_a_row_ = 0;
   bool link_is_free_ = true;  // for the operator at hand
   std::uint64_t moves_before_ = 0;
   std::uint64_t step_began_ns_ = 0;
-  std::optional<std::size_t> ordered_for_;  // the budget of the plan that is being made
+  std::optional<Ordered> ordered_;  // the plan that is being made
   PlanMaker plan_maker_;
 };
 

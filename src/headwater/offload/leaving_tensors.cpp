@@ -9,14 +9,18 @@ namespace headwater {
 void LeavingTensors::add(Tensor& tensor) {
   HEADWATER_CHECK(on_device(tensor.residency));
   if (!std::exchange(tensor.leaving, true)) {
-    in_order_.insert(place_of(tensor));
+    const Place place = place_of(tensor);
+    in_order_.insert(place);
+    places_.emplace(&tensor, place);
     bytes_ += tensor.bytes;
   }
 }
 
 void LeavingTensors::remove(Tensor& tensor) {
   if (std::exchange(tensor.leaving, false)) {
-    in_order_.erase(place_of(tensor));
+    const auto found = places_.find(&tensor);
+    in_order_.erase(found->second);
+    places_.erase(found);
     bytes_ -= tensor.bytes;
   }
 }
@@ -36,12 +40,12 @@ void LeavingTensors::check_invariants() const {
   std::size_t leaving = 0;
   for (const Place& place : in_order_) {
     Tensor& tensor = *std::get<Tensor*>(place);
-    HEADWATER_CHECK(tensor.leaving && place_of(tensor) == place);
+    HEADWATER_CHECK(tensor.leaving && places_.at(&tensor) == place);
     HEADWATER_CHECK(on_device(tensor.residency));
-    HEADWATER_CHECK(tensor.residency != Residency::kDevice || tensor.replayable != Replayable::kNo);
     leaving += tensor.bytes;
   }
   HEADWATER_CHECK_EQ(leaving, bytes());
+  HEADWATER_CHECK_EQ(places_.size(), in_order_.size());
 }
 
 }  // namespace headwater

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 namespace headwater {
 
@@ -14,8 +15,8 @@ namespace headwater {
 /// that have a copy, those that operators can make again, then those whose copy is still being
 /// made, the one begun first before the others. Guarded by the cache's mutex, bytes() excepted.
 ///
-/// Invariant: `Tensor::leaving` says who is in here; such a tensor is on the device, and what
-/// decides about its place does not change meanwhile.
+/// Invariant: `Tensor::leaving` says who is in here; such a tensor is on the device. It keeps its
+/// place when its copy is forgotten meanwhile, since others need the room below.
 class LeavingTensors final {
  public:
   LeavingTensors() = default;
@@ -46,6 +47,7 @@ class LeavingTensors final {
   static Place place_of(Tensor& tensor);
 
   std::set<Place> in_order_;
+  std::unordered_map<Tensor*, Place> places_;
   std::atomic<std::size_t> bytes_{0};
 };
 

@@ -176,7 +176,8 @@ class TensorCache final : public PinKeeper {
   /// Whether its bytes are given up when room is needed, so that there is nothing to copy.
   static bool goes_without_copy(const Tensor& tensor) {
     return tensor.replayable == Replayable::kAlways ||
-           (tensor.leaving && tensor.residency == Residency::kDevice);
+           (tensor.replayable == Replayable::kByPlan && tensor.leaving &&
+            tensor.residency == Residency::kDevice);
   }
 
   /// Sizes of the tensors of one request, each counted once.

@@ -1,6 +1,7 @@
 #include "headwater/offload/score/plan_maker.h"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace headwater {
@@ -23,7 +24,15 @@ void PlanMaker::order(Order order) {
     start = !std::exchange(working_, true);
   }
   if (start) {
+    start_thread();
+  }
+}
+
+void PlanMaker::start_thread() {
+  try {
     thread_ = std::jthread([this] { work(); });  // the one before has ended
+  } catch (const std::system_error&) {           // the system has no thread to spare
+    work();
   }
 }
 

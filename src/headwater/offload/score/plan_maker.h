@@ -60,6 +60,7 @@ class PlanMaker final {
   };
 
   static Made make(const Order& order);
+  void start_thread() HEADWATER_EXCLUDES(mutex_);
   void work() HEADWATER_EXCLUDES(mutex_);
   std::optional<Order> next_order() HEADWATER_EXCLUDES(mutex_);
   void put(Made made) HEADWATER_EXCLUDES(mutex_);

@@ -102,6 +102,10 @@ std::size_t Score::peak_bytes() const {
   return peak;
 }
 
+bool Score::note_refusal(Ordinal tensor) {
+  return ++refusals_[liveness_.lifetimes()[tensor].made_by] == kEnoughRefusals;
+}
+
 bool Score::suits(std::size_t planned, std::size_t budget) {
   constexpr std::size_t kPercent = 100;
   return planned <= budget && budget / kPercent * 90 <= planned;

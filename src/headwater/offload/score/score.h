@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace headwater {
@@ -56,9 +57,12 @@ class Score final {
   bool needs_recipe(Position position) const {
     return position < needs_recipe_.size() && needs_recipe_[position];
   }
-  /// REQUIRES: it is made within the step.
-  OpKey maker_of(Ordinal tensor) const {
-    return liveness_.op(liveness_.lifetimes()[tensor].made_by).key;
+  /// A tensor could not be given up after all. True when that shows not to be an exception: the
+  /// plan should not count on what its operator makes. REQUIRES: it is made within the step.
+  bool note_refusal(Ordinal tensor);
+  bool is_refused(Position position) const {
+    const auto found = refusals_.find(position);
+    return found != refusals_.end() && found->second >= kEnoughRefusals;
   }
   /// Tensors that leave when the stage has ended, as in the plan's moves but of the step that was
   /// recorded.
@@ -69,6 +73,8 @@ class Score final {
   double share_matched() const;
 
  private:
+  static constexpr std::uint32_t kEnoughRefusals = 2;
+
   /// Tensors in the order their moves may begin, and how many of them have begun in this step.
   class Queue {
    public:
@@ -93,8 +99,9 @@ class Score final {
   Queue fetches_;
   Queue write_backs_;
   Queue given_up_;
-  std::vector<std::vector<Ordinal>> offloads_;  // by stage
-  std::vector<bool> needs_recipe_;              // by position
+  std::vector<std::vector<Ordinal>> offloads_;            // by stage
+  std::vector<bool> needs_recipe_;                        // by position
+  std::unordered_map<Position, std::uint32_t> refusals_;  // of what such operators make
   std::size_t budget_ = 0;
 };
 
