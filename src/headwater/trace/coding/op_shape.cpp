@@ -1,11 +1,9 @@
 #include "headwater/trace/coding/op_shape.h"
 
-#include <limits>
 
 namespace headwater::coding {
 namespace {
 
-constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr unsigned kPhaseBits = 2;
 constexpr unsigned kStreamBits = 32;
 constexpr unsigned kReplayBits = 2;
