@@ -76,6 +76,7 @@ Wish Lineage::set_wish(Wish wish) {
 }
 
 void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
+  cache_.mutex().assume_held();
   for (std::size_t i = 0; i < recipe.arguments.size(); ++i) {
     if (shows_shapes_only(recipe.arguments[i])) {
       continue;
@@ -93,6 +94,7 @@ void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
 }
 
 void Lineage::made(Tensor& tensor, Writer writer, Replayable when) {
+  cache_.mutex().assume_held();
   const std::shared_ptr<Origin> origin = find_or_add(tensor);
   origin->forget_writers();
   origin->cost = 0;
@@ -101,6 +103,7 @@ void Lineage::made(Tensor& tensor, Writer writer, Replayable when) {
 }
 
 void Lineage::wrote(Tensor& tensor, Writer writer, Replayable when) {
+  cache_.mutex().assume_held();
   const std::shared_ptr<Origin> origin = find(tensor);
   // The write at hand has been counted already.
   if (origin && origin->sound && origin->num_writes + 1 == tensor.num_writes) {
@@ -150,6 +153,7 @@ void Lineage::add_dependent(Origin& origin, const std::shared_ptr<Origin>& depen
 }
 
 std::shared_ptr<Origin> Lineage::next_to_replay(std::span<const Use> uses) {
+  cache_.mutex().assume_held();
   for (const Use& use : uses) {
     std::shared_ptr<Origin> origin = find(*use.tensor);
     if (use.tensor->residency == Residency::kGivenUp) {
@@ -171,6 +175,7 @@ std::shared_ptr<Origin> Lineage::next_to_replay(std::span<const Use> uses) {
 }
 
 std::shared_ptr<Origin> Lineage::any_given_up() {
+  cache_.mutex().assume_held();
   for (const auto& [tensor, origin] : origins_) {
     if (tensor->residency == Residency::kGivenUp) {
       return origin;
@@ -215,6 +220,7 @@ void Lineage::refuse_dependents(Origin& origin) {
 }
 
 std::shared_ptr<Origin> Lineage::find(const Tensor& tensor) {
+  cache_.mutex().assume_held();
   const auto entry = origins_.find(&tensor);
   return entry == origins_.end() ? nullptr : entry->second;
 }
@@ -230,6 +236,7 @@ std::shared_ptr<Origin> Lineage::find_or_add(Tensor& tensor) {
 }
 
 bool Lineage::outlives(Tensor& tensor, c10::DeleterFnPtr deleter) {
+  cache_.mutex().assume_held();
   const auto entry = origins_.find(&tensor);
   if (entry == origins_.end()) {
     return false;
@@ -257,12 +264,14 @@ bool Lineage::outlives(Tensor& tensor, c10::DeleterFnPtr deleter) {
 }
 
 void Lineage::end_step() {
+  cache_.mutex().assume_held();
   if (active() && !any_given_up()) {
     clear();
   }
 }
 
 void Lineage::clear() {
+  cache_.mutex().assume_held();
   for (auto& [tensor, origin] : std::exchange(origins_, {})) {
     cache_.forbid_replay(*origin->tensor);
     // An operator under way on another thread may yet tie its recipe to it.

@@ -47,7 +47,8 @@ struct Origin {
   std::size_t prune_at = 16;  // dependents
 };
 
-/// Knows how storages were made, so that their bytes can be given up and made again.
+/// Knows how storages were made, so that their bytes can be given up and made again. Called with
+/// the cache's mutex held, the static methods and active() excepted.
 ///
 /// Note [Replay]: within a region that asks for it, every operator leaves a recipe. A storage has a
 /// list of writers: the operator that made it and those that wrote it in place. Exact or refused:
@@ -72,28 +73,26 @@ class Lineage final {
 
   /// Ties the pictures of a recipe to the storages they show. `written` has none but itself.
   /// REQUIRES: the arguments are those it was written down from.
-  void tie(Recipe& recipe, Arguments arguments, const Tensor* written)
-      HEADWATER_REQUIRES(cache_.mutex());
+  void tie(Recipe& recipe, Arguments arguments, const Tensor* written);
   /// The tensor has been made; when it is given up is the caller's say.
-  void made(Tensor& tensor, Writer writer, Replayable when) HEADWATER_REQUIRES(cache_.mutex());
+  void made(Tensor& tensor, Writer writer, Replayable when);
   /// The same of one that has been written in place.
-  void wrote(Tensor& tensor, Writer writer, Replayable when) HEADWATER_REQUIRES(cache_.mutex());
+  void wrote(Tensor& tensor, Writer writer, Replayable when);
 
   /// What has to be made again before these uses, one after the other. When that is nothing, what
   /// was made of those that are about to be written cannot be made again any more.
-  std::shared_ptr<Origin> next_to_replay(std::span<const Use> uses)
-      HEADWATER_REQUIRES(cache_.mutex());
+  std::shared_ptr<Origin> next_to_replay(std::span<const Use> uses);
   /// One that has been given up, of all there are; null if there is none.
-  std::shared_ptr<Origin> any_given_up() HEADWATER_REQUIRES(cache_.mutex());
-  std::shared_ptr<Origin> find(const Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
+  std::shared_ptr<Origin> any_given_up();
+  std::shared_ptr<Origin> find(const Tensor& tensor);
 
   /// The storage of the tensor is being freed. True when its bytes are kept for others, in a
   /// storage of ours with that deleter.
-  bool outlives(Tensor& tensor, c10::DeleterFnPtr deleter) HEADWATER_REQUIRES(cache_.mutex());
+  bool outlives(Tensor& tensor, c10::DeleterFnPtr deleter);
 
   /// Forgets all recipes, unless something has been given up.
-  void end_step() HEADWATER_REQUIRES(cache_.mutex());
-  void clear() HEADWATER_REQUIRES(cache_.mutex());
+  void end_step();
+  void clear();
 
  private:
   static constexpr std::size_t kMostCost = 48;

@@ -166,6 +166,44 @@ c10::Storage without_bytes(c10::Device device) {
                                                /*resizable=*/false);
 }
 
+at::Tensor tensor_of(const Part& part, Recipe::Develop develop) {
+  if (!part.picture) {
+    return part.copy;
+  }
+  const Picture& picture = *part.picture;
+  return picture.over(picture.shape_only ? without_bytes(picture.device) : develop(picture));
+}
+
+c10::IValue value_of(const Ingredient& argument, Recipe::Develop develop) {
+  using Kind = Ingredient::Kind;
+  if (argument.kind == Kind::kValue) {
+    return argument.value;
+  }
+  if (argument.kind == Kind::kTensor) {
+    return tensor_of(argument.parts.front(), develop);
+  }
+  c10::List<at::Tensor> list;
+  c10::List<std::optional<at::Tensor>> optional_list;
+  for (const Part& part : argument.parts) {
+    at::Tensor tensor = tensor_of(part, develop);
+    if (argument.kind == Kind::kTensors) {
+      list.push_back(std::move(tensor));
+    } else {
+      optional_list.push_back(tensor.defined() ? std::optional(std::move(tensor)) : std::nullopt);
+    }
+  }
+  return argument.kind == Kind::kTensors ? c10::IValue(std::move(list))
+                                         : c10::IValue(std::move(optional_list));
+}
+
+void keep_shapes_only(Ingredient& ingredient) {
+  for (Part& part : ingredient.parts) {
+    if (part.picture) {
+      part.picture->shape_only = true;
+    }
+  }
+}
+
 }  // namespace
 
 at::Tensor Picture::over(c10::Storage storage) const {
@@ -177,40 +215,9 @@ at::Tensor Picture::over(c10::Storage storage) const {
 }
 
 torch::jit::Stack Recipe::stack(Develop develop) const {
-  const auto tensor_of = [&develop](const Part& part) {
-    if (!part.picture) {
-      return part.copy;
-    }
-    return part.picture->over(part.picture->shape_only ? without_bytes(part.picture->device)
-                                                       : develop(*part.picture));
-  };
   torch::jit::Stack stack;
   for (const Ingredient& argument : arguments) {
-    switch (argument.kind) {
-      case Ingredient::Kind::kValue:
-        stack.push_back(argument.value);
-        break;
-      case Ingredient::Kind::kTensor:
-        stack.emplace_back(tensor_of(argument.parts.front()));
-        break;
-      case Ingredient::Kind::kTensors: {
-        c10::List<at::Tensor> list;
-        for (const Part& part : argument.parts) {
-          list.push_back(tensor_of(part));
-        }
-        stack.emplace_back(std::move(list));
-        break;
-      }
-      case Ingredient::Kind::kOptionalTensors: {
-        c10::List<std::optional<at::Tensor>> list;
-        for (const Part& part : argument.parts) {
-          const at::Tensor tensor = tensor_of(part);
-          list.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
-        }
-        stack.emplace_back(std::move(list));
-        break;
-      }
-    }
+    stack.push_back(value_of(argument, develop));
   }
   return stack;
 }
@@ -249,11 +256,7 @@ std::shared_ptr<Recipe> write_down(const Call& call,
       return nullptr;
     }
     if (call.traits.find(i) == nullptr) {
-      for (Part& part : ingredient->parts) {
-        if (part.picture) {
-          part.picture->shape_only = true;
-        }
-      }
+      keep_shapes_only(*ingredient);
     }
     recipe->arguments.push_back(*std::move(ingredient));
   }

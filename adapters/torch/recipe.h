@@ -58,7 +58,7 @@ struct Recipe {
   std::vector<Ingredient> arguments;
   std::optional<RandomState> random;
   Settings settings;
-  StreamRef stream;  // whose order its copies were made in
+  StreamRef stream = kDefaultStream;  // whose order its copies were made in
 
   torch::jit::Stack stack(Develop develop) const;
 };
@@ -76,7 +76,7 @@ struct Call {
   const OpTraits& traits;
   c10::DispatchKeySet keys;
   Arguments arguments;
-  StreamRef stream;
+  StreamRef stream = kDefaultStream;
 };
 
 /// Its recipe, with pictures of the tensors that are `managed`, without their origins yet. Nothing

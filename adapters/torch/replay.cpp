@@ -92,21 +92,27 @@ class Replay {
   c10::Storage storage_of(const std::shared_ptr<Origin>& origin) {
     for (;;) {
       std::vector<Writer> writers;
-      {
-        const CacheLock lock(session_.cache());
-        if (origin->tensor != nullptr) {
-          auto& owner = *static_cast<c10::StorageImpl*>(origin->tensor->owner);
-          if (c10::intrusive_ptr<c10::StorageImpl> alive = StorageBook::try_refer_to(owner)) {
-            return c10::Storage(std::move(alive));
-          }
-        }
-        writers = origin->writers;
+      if (c10::Storage storage = refer_to(*origin, writers)) {
+        return storage;
       }
       if (c10::Storage storage = borrow_or_make(origin, writers)) {
         return storage;
       }
       std::this_thread::yield();  // another thread is freeing it at this moment
     }
+  }
+
+  /// The storage itself; where that cannot be referred to, nothing but its writers.
+  c10::Storage refer_to(const Origin& origin, std::vector<Writer>& writers) {
+    const CacheLock lock(session_.cache());
+    if (origin.tensor != nullptr) {
+      auto& owner = *static_cast<c10::StorageImpl*>(origin.tensor->owner);
+      if (c10::intrusive_ptr<c10::StorageImpl> alive = StorageBook::try_refer_to(owner)) {
+        return c10::Storage(std::move(alive));
+      }
+    }
+    writers = origin.writers;
+    return {};
   }
 
   /// Of a storage that cannot be referred to; nothing when that may change soon.

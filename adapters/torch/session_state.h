@@ -92,10 +92,9 @@ class SessionState final : public AllocationGate {
   void set_budget(std::size_t bytes);
 
   /// Names of operators by key, for whoever keeps traces; null while nobody does.
-  std::map<OpKey, std::string>* op_names() HEADWATER_REQUIRES(cache().mutex()) { return op_names_; }
-  void set_op_names(std::map<OpKey, std::string>* names) HEADWATER_REQUIRES(cache().mutex()) {
-    op_names_ = names;
-  }
+  /// REQUIRES: the cache's mutex.
+  std::map<OpKey, std::string>* op_names() { return op_names_; }
+  void set_op_names(std::map<OpKey, std::string>* names) { op_names_ = names; }
 
   /// Operators that are let through unboxed count themselves, see ThreadOps.
   void count_op() { num_ops_.fetch_add(1, std::memory_order_relaxed); }

@@ -31,7 +31,7 @@ ThreadOps& ThreadOps::here() {
 }
 
 ThreadOps& ThreadOps::take() {
-  static thread_local const GivenBackAtExit given_back_at_exit;
+  static thread_local const GivenBackAtExit kGivenBack;
   for (ThreadOps* ops = all.load(); ops != nullptr; ops = ops->next_) {
     if (!ops->taken_.exchange(true, std::memory_order_acquire)) {
       return *(of_this_thread = ops);

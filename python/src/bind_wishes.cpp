@@ -6,6 +6,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,8 +27,12 @@ struct Asked {
       function.release();
       return;
     }
-    const py::gil_scoped_acquire gil;
-    function = {};
+    try {
+      const py::gil_scoped_acquire gil;
+      function = {};
+    } catch (const std::exception&) {  // the interpreter is ending at this moment
+      function.release();
+    }
   }
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;

@@ -72,7 +72,8 @@ def test_memory_of_the_process_is_what_it_was_after_disable(told: dict[str, int]
 
 
 def test_slabs_are_hardly_larger_than_what_they_hold(told: dict[str, int]) -> None:
-    assert told["slabs"] <= 1.02 * told["stored"], told
+    a_slab = 0 if told["stored"] >= 512 * 2**20 else 4 * 2**20  # see docs/design/host_memory.md
+    assert told["slabs"] <= 1.02 * told["stored"] + a_slab, told
 
 
 def test_the_peak_of_host_memory_starts_anew() -> None:

@@ -49,12 +49,13 @@ TEST(ThreadOpsTest, WhatThreadsHaveCountedIsKeptAfterTheyEnd) {
 }
 
 TEST(ThreadOpsTest, AThreadTakesOverWhatOneThatHasEndedLeft) {
+  const ThreadOps* const own = &ThreadOps::here();
   const ThreadOps* first = nullptr;
   const ThreadOps* second = nullptr;
   std::thread([&first] { first = &ThreadOps::here(); }).join();
   std::thread([&second] { second = &ThreadOps::here(); }).join();
   EXPECT_EQ(first, second);
-  EXPECT_NE(first, &ThreadOps::here());
+  EXPECT_NE(first, own);
 }
 
 }  // namespace
