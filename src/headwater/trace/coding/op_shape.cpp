@@ -1,6 +1,5 @@
 #include "headwater/trace/coding/op_shape.h"
 
-
 namespace headwater::coding {
 namespace {
 
