@@ -17,10 +17,9 @@ import torch
 
 from benchmarks.plan.capacity_networks import NETWORKS
 from benchmarks.train.bits import repeatable
-from benchmarks.train.largest_try import cap_device, check, manage, memory
-from benchmarks.train.one_try import WARM_UP, answer_and_leave, steady, time_steps
+from benchmarks.train.largest_try import add_limits, cap_device, check, manage, memory
+from benchmarks.train.one_try import answer_and_leave, steady, time_steps
 from benchmarks.train.peers import checkpoint_blocks
-from benchmarks.train.wishes import add_wishes
 
 ARMS = ("plain", "checkpoint", "headwater")
 
@@ -56,15 +55,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--network", choices=list(NETWORKS), required=True)
     parser.add_argument("--size", type=int, required=True, help="batch, or blocks that repeat")
     parser.add_argument("--arm", choices=ARMS, required=True)
-    parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--tiny", action="store_true", help="networks for a CPU")
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--warm-up", type=int, default=WARM_UP, help="of the steps, not timed")
     parser.add_argument("--repeatable", action="store_true", help="deterministic algorithms")
-    parser.add_argument("--cap-bytes", type=int, required=True)
-    parser.add_argument("--budget-bytes", type=int, required=True)
-    parser.add_argument("--host-budget", help="such as 110GiB; Headwater's default if not given")
-    add_wishes(parser)
+    add_limits(parser)
     return parser.parse_args()
 
 

@@ -102,15 +102,20 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arm", choices=["plain", "headwater"], required=True)
     parser.add_argument("--shape", required=True, help="fields of GPTShape as JSON")
+    parser.add_argument("--checkpoint", action="store_true", help="every block, recomputed")
+    add_limits(parser)
+    return parser.parse_args()
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """What every try in a capped device is told: for how long, and within what."""
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm-up", type=int, default=WARM_UP, help="of the steps, not timed")
-    parser.add_argument("--checkpoint", action="store_true", help="every block, recomputed")
     parser.add_argument("--cap-bytes", type=int, required=True)
     parser.add_argument("--budget-bytes", type=int, required=True)
     parser.add_argument("--host-budget", help="such as 110GiB; Headwater's default if not given")
     add_wishes(parser)
-    return parser.parse_args()
 
 
 def main() -> None:
