@@ -2,7 +2,7 @@
 #include "headwater/plan/loads.h"
 #include "headwater/plan/partition.h"
 #include "headwater/plan/plan_time.h"
-#include "headwater/plan/replay/choose_replays.h"
+#include "headwater/plan/replay/replay_menu.h"
 #include "headwater/plan/replay/step_plan.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/op_times.h"
@@ -79,7 +79,8 @@ void choose_what_to_replay(benchmark::State& state) {
   const std::size_t budget = budget_of(liveness, state);
   const Costs costs = costs_of(trace);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(choose_replays(liveness, Writers(liveness), costs, budget));
+    const Writers writers(liveness);
+    benchmark::DoNotOptimize(ReplayMenu(liveness, writers, costs, budget).promising());
   }
 }
 BENCHMARK(choose_what_to_replay)->DenseRange(10, 90, 20)->Unit(benchmark::kMillisecond);

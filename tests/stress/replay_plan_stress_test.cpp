@@ -1,7 +1,7 @@
 #include "headwater/plan/check_plan.h"
 #include "headwater/plan/partition.h"
 #include "headwater/plan/replay/check_replays.h"
-#include "headwater/plan/replay/choose_replays.h"
+#include "headwater/plan/replay/replay_menu.h"
 #include "headwater/plan/replay/rewritten_step.h"
 #include "headwater/plan/replay/step_plan.h"
 #include "headwater/trace/op_times.h"
@@ -53,15 +53,16 @@ TEST_P(ReplayPlanStressTest, EveryChoiceIsExactAndItsBoundThatOfTheRewrittenStep
   const Writers writers(liveness_);
   for (int round = 0; round < 4; ++round) {
     const std::size_t budget = draw_budget();
-    for (const auto& [choice, bound_ns] :
-         choose_replays(liveness_, writers, costs_, budget, limits_)) {
+    const ReplayMenu menu(liveness_, writers, costs_, budget, limits_);
+    for (const std::size_t length : menu.promising()) {
+      const ReplayChoice choice = menu.choice(length);
       const std::optional<ReplayFault> fault = check_replays(liveness_, choice);
       ASSERT_FALSE(fault) << replay_fault_name(fault->kind) << " of " << fault->tensor << " at "
                           << fault->position << '\n'
                           << to_string(choice);
       const RewrittenStep step = rewrite_step(liveness_, writers, costs_, choice);
       const StepBound bound(liveness_, costs_, budget);
-      ASSERT_EQ(bound.step_ns(peak_bytes(step.liveness), choice.extra_ns), bound_ns);
+      ASSERT_EQ(bound.step_ns(peak_bytes(step.liveness), choice.extra_ns), menu.bound_ns(length));
       ASSERT_EQ(estimate_time(step.liveness, {}, step.costs).step_ns,
                 estimate_time(liveness_, {}, costs_).step_ns + choice.extra_ns);
     }
@@ -82,10 +83,9 @@ TEST_P(ReplayPlanStressTest, PlansKeepTheBudget) {
 
 TEST_P(ReplayPlanStressTest, ABrokenChoiceIsRefused) {
   costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e6;
-  const ReplayChoice choice =
-      choose_replays(liveness_, Writers(liveness_), costs_, 3 * smallest_budget(), limits_)
-          .front()
-          .choice;
+  const Writers writers(liveness_);
+  const ReplayMenu menu(liveness_, writers, costs_, 3 * smallest_budget(), limits_);
+  const ReplayChoice choice = menu.choice(menu.promising().front());
   if (!choice.empty()) {
     ReplayChoice late = choice;
     ++late.tensors[dice_.roll(choice.tensors.size() - 1)].back;

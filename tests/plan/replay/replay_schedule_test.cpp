@@ -22,7 +22,7 @@ class ReplayScheduleTest : public testing::Test {
     std::vector<TensorId> made;
     for (int i = 0; i < 4; ++i) {
       support::TraceBuilder::Op op{
-          .makes = {100}, .phase = Phase::kForward, .replay = Replay::kExact};
+          .makes = {100}, .phase = Phase::kForward, .replay = Replay::kSeeded};
       if (i > 0) {
         op.reads = {made.back()};
       }
@@ -108,6 +108,96 @@ TEST_F(ReplayScheduleTest, WhereThereIsRoomNothingIsGivenUpButByWish) {
   EXPECT_FALSE(add(2));
   EXPECT_THAT(schedule().choice().tensors, IsEmpty());
   EXPECT_TRUE(add(2, Worth::kAny));
+}
+
+/// A product (0) of 100 bytes that is freed, and three tensors of 60 made of it (1 to 3), which
+/// backward uses one after another. Then comes something else.
+class SharingTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kBudget = 520;
+
+  StepTrace run() {
+    const TensorId product = forward({.reads = {weight_}, .makes = {100}});
+    std::vector<TensorId> made;
+    for (int i = 0; i < 3; ++i) {
+      made.push_back(forward({.reads = {product}, .makes = {60}}));
+    }
+    builder_.release(product);
+    builder_.op({.workspace_bytes = 500, .phase = Phase::kForward});
+    for (const TensorId used : made) {
+      builder_.op({.reads = {used}, .phase = Phase::kBackward});
+      builder_.op({.phase = Phase::kBackward});
+      builder_.release(used);
+    }
+    return builder_.end_step();
+  }
+
+  TensorId forward(support::TraceBuilder::Op op) {
+    op.phase = Phase::kForward;
+    op.replay = Replay::kExact;
+    return builder_.op(op)[0];
+  }
+
+  bool add(Ordinal tensor) {
+    if (!schedule_) {
+      schedule_.emplace(liveness_, writers_, costs_, kBudget, limits_);
+    }
+    const GivenUp longest = writers_.longest_absence(tensor).value();
+    price_ns_ = schedule_->price_ns(longest).value();
+    return schedule_->try_add(longest, Worth::kNeeded);
+  }
+
+  std::vector<Position> backs() const {
+    std::vector<Position> backs;
+    for (const GivenUp& away : schedule_->choice().tensors) {
+      backs.push_back(away.back);
+    }
+    EXPECT_EQ(check_replays(liveness_, schedule_->choice()), std::nullopt);
+    return backs;
+  }
+
+  support::TraceBuilder builder_;
+  TensorId weight_ = builder_.tensor(10);
+  Liveness liveness_{run()};
+  Writers writers_{liveness_};
+  Costs costs_{.op_ns = {50, 10, 10, 10, 0, 0, 0, 0, 0, 0, 0}, .replay_op_ns = 1};
+  ReplayLimits limits_{.least_bytes = 1, .aside_share = 1, .spare_share = kBudget};
+  std::optional<ReplaySchedule> schedule_;
+  std::int64_t price_ns_ = 0;
+};
+
+TEST_F(SharingTest, OneComesBackWhereAnotherIsMadeOfTheSame) {
+  EXPECT_TRUE(add(2));
+  EXPECT_EQ(price_ns_, 60);
+  EXPECT_TRUE(add(3));
+  EXPECT_EQ(price_ns_, 10);
+  EXPECT_THAT(backs(), ElementsAre(5, 5));
+  EXPECT_EQ(schedule_->extra_ns(), 50U + 2 * 10U);
+}
+
+TEST_F(SharingTest, OthersThatCameBackLaterDoSoThenToo) {
+  EXPECT_TRUE(add(4));
+  EXPECT_TRUE(add(3));
+  EXPECT_THAT(backs(), ElementsAre(7, 7));
+  EXPECT_TRUE(add(2));
+  EXPECT_EQ(price_ns_, 10);
+  EXPECT_THAT(backs(), ElementsAre(5, 5, 5));
+  EXPECT_EQ(schedule_->extra_ns(), 50U + 3 * 10U);
+}
+
+TEST_F(SharingTest, ButNotFromFarAway) {
+  limits_.near_ops = 3;
+  EXPECT_TRUE(add(2));
+  EXPECT_TRUE(add(4));
+  EXPECT_THAT(backs(), ElementsAre(5, 9));
+  EXPECT_EQ(schedule_->extra_ns(), 2 * 60U);
+}
+
+TEST_F(SharingTest, NorWhereTheyWouldNotFit) {
+  limits_.max_runs = 2;
+  EXPECT_TRUE(add(2));
+  EXPECT_TRUE(add(3));
+  EXPECT_THAT(backs(), ElementsAre(5, 7));
 }
 
 }  // namespace

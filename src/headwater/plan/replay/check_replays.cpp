@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -103,11 +104,28 @@ class Rehearsal {
         fail(Kind::kAbsentUse, touch.tensor);
       }
     }
-    for (const Ordinal tensor : waiting) {
-      if (away_.contains(tensor)) {  // neither the operator nor a replay has asked for it
+    std::vector<Ordinal> early;  // neither the operator nor a replay has asked for them
+    std::copy_if(waiting.begin(),
+                 waiting.end(),
+                 std::back_inserter(early),
+                 [&](Ordinal tensor) { return away_.contains(tensor); });
+    for (const Ordinal tensor : early) {
+      replay(tensor);
+    }
+    for (const Ordinal tensor : early) {
+      if (!shares(tensor)) {
         fail(Kind::kEarlyReturn, tensor);
       }
     }
+    made_.clear();
+    made_for_.clear();
+  }
+
+  /// Whether something that was made on the way for the tensor was so for another one too.
+  bool shares(Ordinal tensor) const {
+    return std::any_of(made_for_.begin(), made_for_.end(), [&](const auto& entry) {
+      return entry.second.contains(tensor) && entry.second.size() > 1;
+    });
   }
 
   /// Makes the tensor again for good.
@@ -115,15 +133,14 @@ class Rehearsal {
     if (!away_.contains(tensor)) {
       return;
     }
-    std::map<Ordinal, Content> made;
-    if (make(tensor, made) != content_[tensor]) {
+    if (make(tensor, tensor) != content_[tensor]) {
       fail(Kind::kOtherBytes, tensor);
     }
     away_.erase(tensor);
   }
 
-  /// Runs the tensor's writers; `made` has what this replay has made already.
-  Content make(Ordinal tensor, std::map<Ordinal, Content>& made) {
+  /// Runs the writers of a tensor that is needed for one that comes back, or is that one.
+  Content make(Ordinal tensor, Ordinal comeback) {
     if (writers_[tensor].empty() || liveness_.lifetimes()[tensor].from_before()) {
       fail(Kind::kNotMade, tensor);
     }
@@ -135,18 +152,19 @@ class Rehearsal {
       content = mix(content, writer);
       for (const Touch& touch : liveness_.touches(writer)) {
         if (touch.kind == AccessKind::kRead) {
-          content = mix(content, read(touch.tensor, made));
+          content = mix(content, read(touch.tensor, comeback));
         }
       }
     }
-    made[tensor] = content;
     return content;
   }
 
-  Content read(Ordinal tensor, std::map<Ordinal, Content>& made) {
+  Content read(Ordinal tensor, Ordinal comeback) {
     if (freed_.contains(tensor)) {
-      const auto known = made.find(tensor);
-      return known != made.end() ? known->second : make(tensor, made);
+      made_for_[tensor].insert(comeback);
+      const auto known = made_.find(tensor);
+      return known != made_.end() ? known->second
+                                  : made_.emplace(tensor, make(tensor, comeback)).first->second;
     }
     if (away_.contains(tensor)) {
       const auto [first, last] = returning_.equal_range(position_);
@@ -203,6 +221,8 @@ class Rehearsal {
   std::multimap<Position, Ordinal> returning_;
   std::set<Ordinal> away_;
   std::set<Ordinal> freed_;
+  std::map<Ordinal, Content> made_;              // on the way, before the operator at hand
+  std::map<Ordinal, std::set<Ordinal>> made_for_;  // for which ones that come back
   std::set<Position> recipes_;
   std::size_t num_runs_ = 0;
   std::optional<ReplayFault> fault_;

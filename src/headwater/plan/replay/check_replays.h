@@ -12,7 +12,7 @@ enum class ReplayFaultKind : unsigned char {
   kSpan,        // is not given up after a use in forward and back later, at an operator of backward
   kAbsentUse,   // an operator uses a tensor that has not come back
   kLateReturn,  // a replay needs a tensor that is not back by then
-  kEarlyReturn,  // comes back for an operator that has no need of it
+  kEarlyReturn,  // comes back for an operator that has no need of it, and shares nothing there
   kNotMade,      // there is no operator that could make it
   kRefused,      // an operator that has to run cannot run again, or writes several tensors
   kOtherBytes,   // a replay does not make the bytes that were given up

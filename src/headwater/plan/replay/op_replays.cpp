@@ -12,7 +12,47 @@ void make_a_set(std::vector<Ordinal>& tensors) {
   tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
 }
 
+/// For each the index of the last one that it is read for; zero for those that none reads.
+std::vector<std::size_t> last_readers(const std::vector<Ordinal>& makes,
+                                      const Liveness& liveness,
+                                      const Writers& writers) {
+  const auto before = [&](Ordinal left, Ordinal right) {
+    return writers.written_before(left, right);
+  };
+  std::vector<std::size_t> last(makes.size());
+  for (std::size_t i = 0; i < makes.size(); ++i) {
+    for (const Position writer : writers.writers(makes[i])) {
+      for (const Touch& touch : liveness.touches(writer)) {
+        if (touch.kind != AccessKind::kRead || writers.writers(touch.tensor).empty()) {
+          continue;
+        }
+        const auto found = std::lower_bound(makes.begin(), makes.end(), touch.tensor, before);
+        if (found != makes.end() && *found == touch.tensor) {
+          last[static_cast<std::size_t>(found - makes.begin())] = i;
+        }
+      }
+    }
+  }
+  return last;
+}
+
 }  // namespace
+
+std::size_t num_runs(const std::vector<Ordinal>& makes, const Writers& writers) {
+  return std::accumulate(
+      makes.begin(), makes.end(), std::size_t{0}, [&](std::size_t sum, Ordinal tensor) {
+        return sum + writers.writers(tensor).size();
+      });
+}
+
+std::uint64_t make_ns(const std::vector<Ordinal>& makes,
+                      const Writers& writers,
+                      const Costs& costs) {
+  return std::accumulate(
+      makes.begin(), makes.end(), std::uint64_t{0}, [&](std::uint64_t sum, Ordinal tensor) {
+        return sum + writers.make_ns(tensor, costs);
+      });
+}
 
 bool OpReplays::contains(Ordinal tensor) const {
   return std::any_of(comebacks.begin(), comebacks.end(), [&](const Comeback& comeback) {
@@ -20,47 +60,45 @@ bool OpReplays::contains(Ordinal tensor) const {
   });
 }
 
-std::size_t OpReplays::num_runs() const {
-  return std::accumulate(
-      comebacks.begin(),
-      comebacks.end(),
-      std::size_t{0},
-      [](std::size_t sum, const Comeback& comeback) { return sum + comeback.chain.runs.size(); });
-}
-
-std::uint64_t OpReplays::extra_ns(const Costs& costs) const {
-  return std::accumulate(comebacks.begin(),
-                         comebacks.end(),
-                         std::uint64_t{0},
-                         [&](std::uint64_t sum, const Comeback& comeback) {
-                           return sum + chain_ns(comeback.chain, costs);
-                         });
-}
-
-std::size_t OpReplays::temporary_bytes(const Liveness& liveness) const {
-  if (comebacks.size() == 1) {
-    return comebacks.front().chain.freed_bytes + comebacks.front().chain.run_bytes;
-  }
-  // What a tensor is made of was written before it, so each comes after those that it needs.
-  std::vector<const Comeback*> in_order;
-  for (const Comeback& comeback : comebacks) {
-    in_order.push_back(&comeback);
-  }
-  std::sort(in_order.begin(), in_order.end(), [&](const Comeback* left, const Comeback* right) {
-    return liveness.lifetimes()[left->tensor].last_write <
-           liveness.lifetimes()[right->tensor].last_write;
+bool OpReplays::shares(const Comeback& comeback) const {
+  const std::vector<Ordinal>& own = comeback.chain.makes;
+  return std::any_of(comebacks.begin(), comebacks.end(), [&](const Comeback& other) {
+    const std::vector<Ordinal>& makes = other.chain.makes;
+    return other.tensor != comeback.tensor &&
+           std::any_of(makes.begin(), makes.end(), [&](Ordinal made) {
+             return std::find(own.begin(), own.end(), made) != own.end();
+           });
   });
-  std::vector<std::size_t> bytes;  // one a comeback, in that order
-  for (const Comeback* comeback : in_order) {
-    const std::vector<Ordinal>& reads = comeback->chain.reads;
-    std::size_t most = comeback->chain.run_bytes;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const bool needed = std::binary_search(reads.begin(), reads.end(), in_order[i]->tensor);
-      most = needed ? std::max(most, bytes[i]) : most;
-    }
-    bytes.push_back(comeback->chain.freed_bytes + most);
+}
+
+std::vector<Ordinal> OpReplays::makes(const Writers& writers) const {
+  std::vector<Ordinal> all;
+  for (const Comeback& comeback : comebacks) {
+    all.insert(all.end(), comeback.chain.makes.begin(), comeback.chain.makes.end());
   }
-  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  if (comebacks.size() > 1) {
+    make_a_set(all);
+    std::sort(all.begin(), all.end(), [&](Ordinal left, Ordinal right) {
+      return writers.written_before(left, right);
+    });
+  }
+  return all;
+}
+
+std::size_t OpReplays::temporary_bytes(const Liveness& liveness, const Writers& writers) const {
+  const std::vector<Ordinal> all = makes(writers);
+  const std::vector<std::size_t> last_reader = last_readers(all, liveness, writers);
+  std::size_t there = 0;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    there += contains(all[i]) ? 0 : liveness.lifetimes()[all[i]].bytes;
+    most = std::max(most, there + writers.run_bytes(all[i]));
+    for (std::size_t input = 0; input < i; ++input) {
+      const bool goes = last_reader[input] == i && !contains(all[input]);
+      there -= goes ? liveness.lifetimes()[all[input]].bytes : 0;
+    }
+  }
+  return most;
 }
 
 std::vector<Ordinal> OpReplays::aside(const Liveness& liveness, Position position) const {
@@ -81,7 +119,7 @@ std::vector<Ordinal> OpReplays::aside(const Liveness& liveness, Position positio
   return aside;
 }
 
-bool OpReplays::brings_in_vain(const Liveness& liveness, Position position) const {
+std::vector<Ordinal> OpReplays::in_vain(const Liveness& liveness, Position position) const {
   std::vector<Ordinal> wanted;
   for (const Touch& touch : liveness.touches(position)) {
     wanted.push_back(touch.tensor);
@@ -90,9 +128,13 @@ bool OpReplays::brings_in_vain(const Liveness& liveness, Position position) cons
     wanted.insert(wanted.end(), comeback.chain.reads.begin(), comeback.chain.reads.end());
   }
   make_a_set(wanted);
-  return std::any_of(comebacks.begin(), comebacks.end(), [&](const Comeback& comeback) {
-    return !std::binary_search(wanted.begin(), wanted.end(), comeback.tensor);
-  });
+  std::vector<Ordinal> in_vain;
+  for (const Comeback& comeback : comebacks) {
+    if (!std::binary_search(wanted.begin(), wanted.end(), comeback.tensor) && !shares(comeback)) {
+      in_vain.push_back(comeback.tensor);
+    }
+  }
+  return in_vain;
 }
 
 }  // namespace headwater

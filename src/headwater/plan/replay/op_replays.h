@@ -18,22 +18,32 @@ struct Comeback {
   bool operator==(const Comeback&) const = default;
 };
 
-/// All replays before one operator. One that needs the result of another waits for it half-way, so
-/// what either has made on the way can be there at the same time.
+/// All replays before one operator. What several of them need on the way is made once: all that has
+/// to be made is made in the order it was written in, and what does not come back goes after its
+/// last reader.
 struct OpReplays {
   std::vector<Comeback> comebacks;
 
   bool empty() const { return comebacks.empty(); }
   bool contains(Ordinal tensor) const;
-  std::size_t num_runs() const;
-  std::uint64_t extra_ns(const Costs& costs) const;
+  /// What comes back and what is made on the way, each once, in order.
+  std::vector<Ordinal> makes(const Writers& writers) const;
   /// The most that is there besides what the replays read and what comes back.
-  std::size_t temporary_bytes(const Liveness& liveness) const;
+  std::size_t temporary_bytes(const Liveness& liveness, const Writers& writers) const;
   /// What is read or comes back and is not used by the operator itself, by ordinal.
   std::vector<Ordinal> aside(const Liveness& liveness, Position position) const;
-  /// Whether there is one that neither the operator uses nor a replay reads.
-  bool brings_in_vain(const Liveness& liveness, Position position) const;
+  /// Those that neither the operator uses nor a replay reads, and that share nothing with others.
+  std::vector<Ordinal> in_vain(const Liveness& liveness, Position position) const;
   bool operator==(const OpReplays&) const = default;
+
+ private:
+  /// Whether something is made on the way for it and for another one.
+  bool shares(const Comeback& comeback) const;
 };
+
+std::size_t num_runs(const std::vector<Ordinal>& makes, const Writers& writers);
+std::uint64_t make_ns(const std::vector<Ordinal>& makes,
+                      const Writers& writers,
+                      const Costs& costs);
 
 }  // namespace headwater

@@ -36,8 +36,10 @@ struct ReplayLimits {
   std::size_t least_bytes = std::size_t{64} << 10;
   std::size_t least_share = 16384;
   // What an operator's replays bring beside what it uses itself is smaller than budget / this.
-  std::size_t aside_share = 8;
-  std::size_t spare_share = 4;  // of it, an operator and its replays leave free budget / this
+  std::size_t aside_share = 2;
+  // A tensor comes back at most so many operators early to be made together with others.
+  std::size_t near_ops = 64;
+  std::size_t spare_share = 8;  // of it, an operator and its replays leave free budget / this
 
   bool operator==(const ReplayLimits&) const = default;
 };

@@ -19,6 +19,7 @@ class Rewriting {
             Costs costs,
             const ReplayChoice& choice)
       : liveness_(liveness),
+        writers_(writers),
         costs_(std::move(costs)),
         back_(liveness.lifetimes().size(), kNever),
         replays_(liveness.num_ops()),
@@ -81,8 +82,10 @@ class Rewriting {
     }
     trace_.begin_op(liveness_.op(position), uses);
     trace_.end_op(
-        position, made, liveness_.workspace_bytes(position) + replays.temporary_bytes(liveness_));
-    costs_.op_ns[position] += replays.extra_ns(costs_);
+        position,
+        made,
+        liveness_.workspace_bytes(position) + replays.temporary_bytes(liveness_, writers_));
+    costs_.op_ns[position] += make_ns(replays.makes(writers_), writers_, costs_);
   }
 
   void add_releases(Position position) {
@@ -92,6 +95,7 @@ class Rewriting {
   }
 
   const Liveness& liveness_;
+  const Writers& writers_;
   Costs costs_;
   std::vector<Position> back_;                  // by tensor; kNever where it is not given up
   std::vector<OpReplays> replays_;              // by operator

@@ -1,9 +1,14 @@
 #include "headwater/plan/replay/step_plan.h"
 
 #include "headwater/base/error.h"
-#include "headwater/plan/replay/choose_replays.h"
+#include "headwater/plan/replay/replay_menu.h"
 #include "headwater/plan/replay/rewritten_step.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace headwater {
@@ -29,6 +34,87 @@ StepPlan plan_with(ReplayChoice choice,
           .expected = expected};
 }
 
+/// Plans choices of a menu in full, and keeps the fastest plan.
+class Search {
+ public:
+  Search(const Liveness& liveness, const Costs& costs, std::size_t budget)
+      : liveness_(liveness), writers_(liveness), costs_(costs), budget_(budget) {}
+
+  void run(const ReplayLimits& limits) {
+    const ReplayMenu menu(liveness_, writers_, costs_, budget_, limits);
+    planned_.clear();
+    for (const std::size_t length : menu.promising()) {
+      if (!costs_nothing()) {
+        plan(menu, length);
+      }
+    }
+    // On paper there are stalls that the bound does not see: a few more or less may do better.
+    for (std::size_t i = 0; i < kMostOpsPlanned / std::max<std::size_t>(liveness_.num_ops(), 1);
+         ++i) {
+      const std::optional<std::size_t> next = between_the_fastest();
+      if (!next || costs_nothing()) {
+        return;
+      }
+      plan(menu, *next);
+    }
+  }
+
+  std::optional<StepPlan> take() { return std::move(best_); }
+
+ private:
+  // Ends refinements: planning takes time in proportion to the operators.
+  static constexpr std::size_t kMostOpsPlanned = 16'000;
+  // The bound can be beaten by a little.
+  static constexpr double kHardlySlower = 1.03;
+
+  void plan(const ReplayMenu& menu, std::size_t length) {
+    std::uint64_t& step_ns = planned_[length];
+    step_ns = menu.bound_ns(length);
+    if (best_ && static_cast<double>(step_ns) > kHardlySlower * static_cast<double>(best_->expected.step_ns)) {
+      return;
+    }
+    try {
+      StepPlan plan = plan_with(menu.choice(length), liveness_, writers_, costs_, budget_);
+      step_ns = plan.expected.step_ns;
+      if (!best_ || step_ns < best_->expected.step_ns) {
+        best_ = std::move(plan);
+      }
+    } catch (const OutOfMemory&) {
+      // What comes back for an operator need not fit beside it.
+      step_ns = std::numeric_limits<std::uint64_t>::max();
+    }
+  }
+
+  bool costs_nothing() const {
+    return best_ && best_->expected.stall_ns == 0 && best_->replays.extra_ns == 0;
+  }
+
+  /// The middle of the wider gap beside the fastest length so far.
+  std::optional<std::size_t> between_the_fastest() const {
+    const auto fastest = std::min_element(planned_.begin(),
+                                          planned_.end(),
+                                          [](const auto& left, const auto& right) {
+                                            return left.second < right.second;
+                                          });
+    const std::size_t length = fastest->first;
+    const std::size_t below = fastest == planned_.begin() ? length : std::prev(fastest)->first;
+    const std::size_t above =
+        std::next(fastest) == planned_.end() ? length : std::next(fastest)->first;
+    const std::size_t gap = std::max(length - below, above - length);
+    if (gap < 2) {
+      return std::nullopt;
+    }
+    return length - below > above - length ? below + gap / 2 : length + gap / 2;
+  }
+
+  const Liveness& liveness_;
+  const Writers writers_;
+  const Costs& costs_;
+  const std::size_t budget_;
+  std::map<std::size_t, std::uint64_t> planned_;  // by length
+  std::optional<StepPlan> best_;
+};
+
 }  // namespace
 
 StepPlan plan_step_with_replays(const Liveness& liveness,
@@ -36,21 +122,9 @@ StepPlan plan_step_with_replays(const Liveness& liveness,
                                 std::size_t budget,
                                 const ReplayLimits& limits) {
   require_fit(liveness, budget);
-  const Writers writers(liveness);
-  std::optional<StepPlan> best;
-  for (BoundedChoice& next : choose_replays(liveness, writers, costs, budget, limits)) {
-    if (best && best->expected.step_ns <= next.bound_ns) {
-      continue;  // it would hardly be faster
-    }
-    try {
-      StepPlan plan = plan_with(std::move(next.choice), liveness, writers, costs, budget);
-      if (!best || plan.expected.step_ns < best->expected.step_ns) {
-        best = std::move(plan);
-      }
-    } catch (const OutOfMemory&) {
-      continue;  // what comes back for an operator need not fit beside it
-    }
-  }
+  Search search(liveness, costs, budget);
+  search.run(limits);
+  std::optional<StepPlan> best = search.take();
   if (!best) {
     require_fit(liveness, budget);
   }

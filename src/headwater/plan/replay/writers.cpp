@@ -5,24 +5,17 @@
 
 namespace headwater {
 
-std::uint64_t chain_ns(const Chain& chain, const Costs& costs) {
-  std::uint64_t sum = 0;
-  for (const Position run : chain.runs) {
-    sum += std::max(costs.op_ns[run], costs.replay_op_ns);
-  }
-  return sum;
-}
-
 Writers::Writers(const Liveness& liveness)
     : liveness_(&liveness), replayable_(liveness.lifetimes().size(), 1) {
   collect_uses();
+  collect_writers();
   collect_made_bytes();
   std::vector<char> runs_again(liveness.num_ops());
   for (Position position = 0; position < liveness.num_ops(); ++position) {
     runs_again[position] = can_run_again(position) ? 1 : 0;
   }
   for (Ordinal tensor = 0; tensor < replayable_.size(); ++tensor) {
-    replayable_[tensor] = liveness.lifetimes()[tensor].from_before() ? 0 : 1;
+    replayable_[tensor] = !liveness.lifetimes()[tensor].from_before() && has_content(tensor);
     for (const Use& use : uses(tensor)) {
       // What an operator changes beside making something, it changes only once: statistics.
       const bool statistics = use.kind == AccessKind::kWrite && made_bytes_[use.position] > 0;
@@ -36,6 +29,29 @@ Writers::Writers(const Liveness& liveness)
 std::span<const Writers::Use> Writers::uses(Ordinal tensor) const {
   const std::uint32_t first = first_use_[tensor];
   return std::span(uses_).subspan(first, first_use_[tensor + 1] - first);
+}
+
+std::span<const Position> Writers::writers(Ordinal tensor) const {
+  const std::uint32_t first = first_writer_[tensor];
+  return std::span(writers_).subspan(first, first_writer_[tensor + 1] - first);
+}
+
+std::size_t Writers::run_bytes(Ordinal tensor) const {
+  const std::size_t bytes = liveness_->lifetimes()[tensor].bytes;
+  std::size_t most = 0;
+  for (const Position writer : writers(tensor)) {
+    const std::size_t made = made_bytes_[writer];
+    most = std::max(most, liveness_->workspace_bytes(writer) + made - std::min(made, bytes));
+  }
+  return most;
+}
+
+std::uint64_t Writers::make_ns(Ordinal tensor, const Costs& costs) const {
+  std::uint64_t sum = 0;
+  for (const Position writer : writers(tensor)) {
+    sum += std::max(costs.op_ns[writer], costs.replay_op_ns);
+  }
+  return sum;
 }
 
 std::optional<GivenUp> Writers::longest_absence(Ordinal tensor) const {
@@ -54,29 +70,22 @@ std::optional<GivenUp> Writers::longest_absence(Ordinal tensor) const {
 std::optional<Chain> Writers::find_chain(Ordinal tensor,
                                          Position back,
                                          std::size_t max_runs) const {
-  Chain chain;
-  std::vector<Ordinal> to_make{tensor};
-  for (std::size_t i = 0; i < to_make.size(); ++i) {
-    const Ordinal next = to_make[i];
+  Chain chain{.makes = {tensor}, .reads = {}};
+  std::size_t num_runs = 0;
+  for (std::size_t i = 0; i < chain.makes.size(); ++i) {
+    const Ordinal next = chain.makes[i];
     if (!replayable(next)) {
       return std::nullopt;
     }
-    const std::size_t bytes = liveness_->lifetimes()[next].bytes;
-    chain.freed_bytes += i > 0 ? bytes : 0;
-    for (const Use& use : uses(next)) {
-      if (use.kind == AccessKind::kRead) {
-        continue;
-      }
-      if (chain.runs.size() == max_runs || !add_inputs(use.position, back, chain, to_make)) {
+    for (const Position writer : writers(next)) {
+      if (num_runs++ == max_runs || !add_inputs(writer, back, chain)) {
         return std::nullopt;
       }
-      chain.runs.push_back(use.position);
-      const std::size_t made = made_bytes_[use.position];
-      chain.run_bytes = std::max(
-          chain.run_bytes, liveness_->workspace_bytes(use.position) + made - std::min(made, bytes));
     }
   }
-  std::sort(chain.runs.begin(), chain.runs.end());
+  std::sort(chain.makes.begin(), chain.makes.end(), [this](Ordinal left, Ordinal right) {
+    return written_before(left, right);
+  });
   std::sort(chain.reads.begin(), chain.reads.end());
   chain.reads.erase(std::unique(chain.reads.begin(), chain.reads.end()), chain.reads.end());
   return chain;
@@ -100,6 +109,18 @@ void Writers::collect_uses() {
   }
 }
 
+void Writers::collect_writers() {
+  first_writer_.push_back(0);
+  for (Ordinal tensor = 0; tensor < liveness_->lifetimes().size(); ++tensor) {
+    for (const Use& use : uses(tensor)) {
+      if (use.kind != AccessKind::kRead) {
+        writers_.push_back(use.position);
+      }
+    }
+    first_writer_.push_back(static_cast<std::uint32_t>(writers_.size()));
+  }
+}
+
 void Writers::collect_made_bytes() {
   made_bytes_.assign(liveness_->num_ops(), 0);
   for (Ordinal tensor = 0; tensor < liveness_->lifetimes().size(); ++tensor) {
@@ -108,6 +129,17 @@ void Writers::collect_made_bytes() {
       made_bytes_[lifetime.made_by] += lifetime.bytes;
     }
   }
+}
+
+bool Writers::has_content(Ordinal tensor) const {
+  const std::span<const Position> all = writers(tensor);
+  return std::any_of(all.begin(), all.end(), [this](Position writer) {
+    const std::span<const Touch> touches = liveness_->touches(writer);
+    return liveness_->op(writer).replay == Replay::kSeeded ||
+           std::any_of(touches.begin(), touches.end(), [](const Touch& touch) {
+             return touch.kind == AccessKind::kRead;
+           });
+  });
 }
 
 bool Writers::can_run_again(Position writer) const {
@@ -141,10 +173,7 @@ bool Writers::written_between(Ordinal tensor, Position after, Position until) co
   return end != all.end() && end->position <= until;
 }
 
-bool Writers::add_inputs(Position writer,
-                         Position back,
-                         Chain& chain,
-                         std::vector<Ordinal>& to_make) const {
+bool Writers::add_inputs(Position writer, Position back, Chain& chain) const {
   for (const Touch& touch : liveness_->touches(writer)) {
     if (touch.kind != AccessKind::kRead) {
       continue;
@@ -154,8 +183,9 @@ bool Writers::add_inputs(Position writer,
     }
     if (liveness_->lifetimes()[touch.tensor].released > back) {
       chain.reads.push_back(touch.tensor);
-    } else if (std::find(to_make.begin(), to_make.end(), touch.tensor) == to_make.end()) {
-      to_make.push_back(touch.tensor);
+    } else if (std::find(chain.makes.begin(), chain.makes.end(), touch.tensor) ==
+               chain.makes.end()) {
+      chain.makes.push_back(touch.tensor);
     }
   }
   return true;

@@ -1,4 +1,4 @@
-#include "headwater/plan/replay/choose_replays.h"
+#include "headwater/plan/replay/replay_menu.h"
 
 #include "headwater/base/bytes.h"
 #include "headwater/plan/replay/check_replays.h"
@@ -17,13 +17,21 @@ using testing::IsEmpty;
 
 /// Eight activations of a megabyte (0 to 7), every other one dear to make, used in reverse. On the
 /// link, a megabyte takes a millisecond.
-class ChooseReplaysTest : public testing::Test {
+class ReplayMenuTest : public testing::Test {
  protected:
   static constexpr std::size_t kNum = 8;
 
-  std::vector<BoundedChoice> choose(std::size_t budget, Wish wish = Wish::kNone) {
+  struct Choice {
+    std::vector<Ordinal> given_up;
+    std::uint64_t bound_ns = 0;
+
+    bool operator==(const Choice&) const = default;
+  };
+
+  std::vector<Choice> choose(std::size_t budget, Wish wish = Wish::kNone) {
     for (std::size_t i = 0; i < kNum; ++i) {
-      made_.push_back(builder_.op({.makes = {1_MiB},
+      made_.push_back(builder_.op({.reads = {input_},
+                                   .makes = {1_MiB},
                                    .phase = Phase::kForward,
                                    .replay = Replay::kExact,
                                    .wish = i == 1 ? wish : Wish::kNone})[0]);
@@ -36,53 +44,62 @@ class ChooseReplaysTest : public testing::Test {
     }
     costs_.op_ns.resize(2 * kNum + 1, 10'000);
     const Liveness liveness(builder_.end_step());
-    return choose_replays(liveness, Writers(liveness), costs_, budget);
+    const Writers writers(liveness);
+    const ReplayMenu menu(liveness, writers, costs_, budget);
+    std::vector<Choice> choices;
+    for (const std::size_t length : menu.promising()) {
+      choices.push_back({given_up(menu.choice(length)), menu.bound_ns(length)});
+    }
+    return choices;
   }
 
-  static std::vector<Ordinal> given_up(const BoundedChoice& bounded) {
+  /// Counted without the input.
+  static std::vector<Ordinal> given_up(const ReplayChoice& choice) {
     std::vector<Ordinal> tensors;
-    for (const GivenUp& away : bounded.choice.tensors) {
-      tensors.push_back(away.tensor);
+    for (const GivenUp& away : choice.tensors) {
+      tensors.push_back(away.tensor - 1);
     }
     return tensors;
   }
 
   support::TraceBuilder builder_;
+  TensorId input_ = builder_.tensor(10);
   std::vector<TensorId> made_;
   Costs costs_{.op_ns = {}, .fetch = {1_MiB * 1e3}, .offload = {1_MiB * 1e3}};
 };
 
-TEST_F(ChooseReplaysTest, WhatIsCheapToMakeIsGivenUpAndWhatIsDearStays) {
-  for (const Ordinal tensor : given_up(choose(4_MiB).front())) {
+TEST_F(ReplayMenuTest, WhatIsCheapToMakeIsGivenUpAndWhatIsDearStays) {
+  const std::vector<Ordinal> best = choose(4_MiB).front().given_up;
+  EXPECT_FALSE(best.empty());
+  for (const Ordinal tensor : best) {
     EXPECT_EQ(tensor % 2, 0U);
   }
-  EXPECT_FALSE(given_up(choose(4_MiB).front()).empty());
 }
 
-TEST_F(ChooseReplaysTest, TheLastChoiceGivesNothingUp) {
-  const std::vector<BoundedChoice> choices = choose(4_MiB);
-  EXPECT_THAT(given_up(choices.back()), IsEmpty());
+TEST_F(ReplayMenuTest, TheLastChoiceGivesNothingUp) {
+  const std::vector<Choice> choices = choose(4_MiB);
+  EXPECT_THAT(choices.back().given_up, IsEmpty());
   EXPECT_LT(choices.front().bound_ns, choices.back().bound_ns);
 }
 
-TEST_F(ChooseReplaysTest, WhereAllFitsThereIsOneChoice) {
-  EXPECT_EQ(choose(8_MiB), std::vector<BoundedChoice>(1, {{}, 40'000'000 + 130'000}));
+TEST_F(ReplayMenuTest, WhereAllFitsThereIsOneChoice) {
+  EXPECT_EQ(choose(9_MiB), std::vector<Choice>(1, {{}, 40'000'000 + 130'000}));
 }
 
-TEST_F(ChooseReplaysTest, AFastLinkLeavesNothingToGiveUp) {
+TEST_F(ReplayMenuTest, AFastLinkLeavesNothingToGiveUp) {
   costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e12;
-  EXPECT_THAT(given_up(choose(4_MiB).front()), IsEmpty());
+  EXPECT_THAT(choose(4_MiB).front().given_up, IsEmpty());
 }
 
-TEST_F(ChooseReplaysTest, WhatTheUserWishesToRecomputeIsGivenUpWhateverItTakes) {
-  EXPECT_THAT(given_up(choose(8_MiB, Wish::kRecompute).front()), testing::ElementsAre(1));
+TEST_F(ReplayMenuTest, WhatTheUserWishesToRecomputeIsGivenUpWhateverItTakes) {
+  EXPECT_THAT(choose(9_MiB, Wish::kRecompute).front().given_up, testing::ElementsAre(1));
 }
 
-TEST_F(ChooseReplaysTest, WhatTheUserWishesToKeepOrOffloadIsNotGivenUp) {
+TEST_F(ReplayMenuTest, WhatTheUserWishesToKeepOrOffloadIsNotGivenUp) {
   costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e6;  // all else is
-  EXPECT_THAT(given_up(choose(2_MiB, Wish::kKeep).front()), testing::Not(testing::Contains(1)));
-  EXPECT_THAT(given_up(choose(2_MiB, Wish::kOffload).front()), testing::Not(testing::Contains(1)));
-  EXPECT_THAT(given_up(choose(2_MiB).front()), testing::Contains(1));
+  EXPECT_THAT(choose(2_MiB, Wish::kKeep).front().given_up, testing::Not(testing::Contains(1)));
+  EXPECT_THAT(choose(2_MiB, Wish::kOffload).front().given_up, testing::Not(testing::Contains(1)));
+  EXPECT_THAT(choose(2_MiB).front().given_up, testing::Contains(1));
 }
 
 /// Blocks of a product that takes a millisecond, a norm with statistics and a bend in place, each
@@ -126,7 +143,8 @@ class ChainNetworkTest : public testing::Test {
 
 TEST_F(ChainNetworkTest, ProductsRemainWhereTheLinkIsFastEnough) {
   const Writers writers(liveness_);
-  const ReplayChoice choice = choose_replays(liveness_, writers, costs_, 36_MiB).front().choice;
+  const ReplayMenu menu(liveness_, writers, costs_, 36_MiB);
+  const ReplayChoice choice = menu.choice(menu.promising().front());
   EXPECT_GT(choice.tensors.size(), kNum / 4);
   for (const GivenUp& away : choice.tensors) {
     EXPECT_EQ(writers.uses(away.tensor)[1].kind, AccessKind::kWrite);  // bent in place
@@ -138,15 +156,16 @@ TEST_F(ChainNetworkTest, ChainsStayShortHoweverSlowTheLinkIs) {
   costs_.fetch.bytes_per_s = costs_.offload.bytes_per_s = 1e6;
   const Writers writers(liveness_);
   const ReplayLimits limits{.max_runs = 9};
-  const ReplayChoice choice =
-      choose_replays(liveness_, writers, costs_, 24_MiB, limits).front().choice;
+  const ReplayMenu menu(liveness_, writers, costs_, 24_MiB, limits);
+  const ReplayChoice choice = menu.choice(menu.promising().front());
   EXPECT_EQ(check_replays(liveness_, choice), std::nullopt);
-  std::map<Position, std::size_t> runs;  // before each operator
+  std::map<Position, OpReplays> replays;
   for (const GivenUp& away : choice.tensors) {
-    runs[away.back] += writers.find_chain(away.tensor, away.back, 100).value().runs.size();
+    replays[away.back].comebacks.push_back(
+        {away.tensor, writers.find_chain(away.tensor, away.back, 100).value()});
   }
-  for (const auto& [position, num_runs] : runs) {
-    EXPECT_LE(num_runs, limits.max_runs) << position;
+  for (const auto& [position, before] : replays) {
+    EXPECT_LE(num_runs(before.makes(writers), writers), limits.max_runs) << position;
   }
   EXPECT_LT(choice.tensors.size(), 2 * kNum);  // some are left to begin from
 }
