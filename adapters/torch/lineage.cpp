@@ -22,18 +22,6 @@ bool is_current(const Origin& origin) {
          (origin.tensor == nullptr || origin.num_writes == origin.tensor->num_writes);
 }
 
-std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
-  std::vector<std::shared_ptr<Origin>> inputs;
-  for (const Ingredient& ingredient : recipe.arguments) {
-    for (const Part& part : ingredient.parts) {
-      if (part.picture && part.picture->origin) {
-        inputs.push_back(part.picture->origin);
-      }
-    }
-  }
-  return inputs;
-}
-
 bool shows_shapes_only(const Ingredient& ingredient) {
   return std::all_of(ingredient.parts.begin(), ingredient.parts.end(), [](const Part& part) {
     return !part.picture || part.picture->shape_only;
@@ -51,6 +39,18 @@ void for_each_managed(const c10::IValue& value, Visit visit) {
 }
 
 }  // namespace
+
+std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe) {
+  std::vector<std::shared_ptr<Origin>> inputs;
+  for (const Ingredient& ingredient : recipe.arguments) {
+    for (const Part& part : ingredient.parts) {
+      if (part.picture && part.picture->origin) {
+        inputs.push_back(part.picture->origin);
+      }
+    }
+  }
+  return inputs;
+}
 
 Origin::~Origin() {
   forget_writers();
@@ -117,10 +117,10 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer, Repl
   const std::vector<std::shared_ptr<Origin>> inputs = inputs_of(*writer.recipe);
   origin->cost += 1;
   for (const std::shared_ptr<Origin>& input : inputs) {
-    origin->cost += input->cost;
+    origin->cost = std::min(origin->cost + input->cost, kMostCost + 1);
   }
-  const std::size_t most = when == Replayable::kByPlan ? kMostPlannedCost : kMostCost;
-  if (origin->cost > most || !is_complete(inputs)) {  // others begin here
+  const bool too_dear = when == Replayable::kAlways && origin->cost > kMostCost;
+  if (too_dear || !is_complete(inputs)) {  // others begin here
     origin->cost = 0;
     refuse(*origin);
     return;
@@ -130,6 +130,7 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer, Repl
   }
   origin->writers.push_back(std::move(writer));
   origin->num_writes = origin->tensor->num_writes;
+  origin->written_at = ++num_written_;
   cache_.allow_replay(*origin->tensor, when);
 }
 
@@ -152,26 +153,29 @@ void Lineage::add_dependent(Origin& origin, const std::shared_ptr<Origin>& depen
   all.push_back(dependent);
 }
 
-std::shared_ptr<Origin> Lineage::next_to_replay(std::span<const Use> uses) {
+std::vector<std::shared_ptr<Origin>> Lineage::to_replay(std::span<const Use> uses) {
   cache_.mutex().assume_held();
+  std::vector<std::shared_ptr<Origin>> found;
   for (const Use& use : uses) {
-    std::shared_ptr<Origin> origin = find(*use.tensor);
     if (use.tensor->residency == Residency::kGivenUp) {
-      return origin;
-    }
-    if (origin && use.access != AccessKind::kRead) {
-      if (std::shared_ptr<Origin> dependent = dependent_given_up(*origin)) {
-        return dependent;
+      found.push_back(find(*use.tensor));
+    } else if (use.access != AccessKind::kRead) {
+      const std::shared_ptr<Origin> origin = find(*use.tensor);
+      if (std::shared_ptr<Origin> dependent = origin ? dependent_given_up(*origin) : nullptr) {
+        found.push_back(std::move(dependent));
       }
     }
   }
+  if (!found.empty()) {
+    return found;
+  }
   for (const Use& use : uses) {
-    const std::shared_ptr<Origin> origin = find(*use.tensor);
-    if (origin && use.access != AccessKind::kRead) {
+    const bool writes = use.access != AccessKind::kRead;
+    if (const std::shared_ptr<Origin> origin = writes ? find(*use.tensor) : nullptr) {
       refuse_dependents(*origin);
     }
   }
-  return nullptr;
+  return found;
 }
 
 std::shared_ptr<Origin> Lineage::any_given_up() {

@@ -40,12 +40,16 @@ struct Origin {
   Tensor* tensor = nullptr;      // null once its storage has been freed
   std::vector<Writer> writers;   // in order; none: it was made unseen
   std::uint64_t num_writes = 0;  // those of the tensor that the writers stand for
-  std::size_t cost = 0;          // operators to run if nothing that they need is there
+  std::uint64_t written_at = 0;  // when the last of them ran, among all that left a recipe
+  std::size_t cost = 0;  // operators to run if nothing that they need is there, as far as counted
   bool sound = false;            // they can run: the bytes of their inputs are unchanged
   c10::Storage kept;             // ours, around the bytes of one that was freed
   std::vector<std::weak_ptr<Origin>> dependents;
   std::size_t prune_at = 16;  // dependents
 };
+
+/// What a recipe's pictures show, the storage that is being made excepted.
+std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe);
 
 /// Knows how storages were made, so that their bytes can be given up and made again. Called with
 /// the cache's mutex held, the static methods and active() excepted.
@@ -79,9 +83,9 @@ class Lineage final {
   /// The same of one that has been written in place.
   void wrote(Tensor& tensor, Writer writer, Replayable when);
 
-  /// What has to be made again before these uses, one after the other. When that is nothing, what
-  /// was made of those that are about to be written cannot be made again any more.
-  std::shared_ptr<Origin> next_to_replay(std::span<const Use> uses);
+  /// What has to be made again before these uses; more may have to once that is there. When it is
+  /// nothing, what was made of those that are about to be written cannot be made again any more.
+  std::vector<std::shared_ptr<Origin>> to_replay(std::span<const Use> uses);
   /// One that has been given up, of all there are; null if there is none.
   std::shared_ptr<Origin> any_given_up();
   std::shared_ptr<Origin> find(const Tensor& tensor);
@@ -95,8 +99,7 @@ class Lineage final {
   void clear();
 
  private:
-  static constexpr std::size_t kMostCost = 48;
-  static constexpr std::size_t kMostPlannedCost = 4096;  // plans have bounds of their own
+  static constexpr std::size_t kMostCost = 48;  // plans have bounds of their own
 
   std::shared_ptr<Origin> find_or_add(Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
   /// Whether all it needs can be had.
@@ -114,6 +117,7 @@ class Lineage final {
   TensorCache& cache_;
   const c10::Device device_;
   std::atomic<bool> active_{false};
+  std::uint64_t num_written_ HEADWATER_GUARDED_BY(cache_.mutex()) = 0;
   std::unordered_map<const Tensor*, std::shared_ptr<Origin>> origins_
       HEADWATER_GUARDED_BY(cache_.mutex());
 };

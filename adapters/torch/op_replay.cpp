@@ -13,8 +13,20 @@ namespace headwater::adapter {
 
 bool OpScope::must_replay_first() {
   Lineage& lineage = session_.lineage();
-  to_replay_ = lineage.active() ? lineage.next_to_replay(uses_) : nullptr;
-  return to_replay_ != nullptr;
+  to_replay_.clear();
+  if (lineage.active()) {
+    to_replay_ = lineage.to_replay(uses_);
+  }
+  if (to_replay_.empty()) {
+    return false;
+  }
+  // Those that the plan has come back at once, since they are made of the same.
+  for (const Tensor* tensor : session_.runtime().conductor().due_back()) {
+    if (tensor->residency == Residency::kGivenUp) {
+      to_replay_.push_back(lineage.find(*tensor));
+    }
+  }
+  return true;
 }
 
 bool OpScope::must_be_boxed() {

@@ -53,7 +53,7 @@ void OpScope::acquire(Arguments arguments) {
     for (;;) {
       session_.turns().take([&] { return try_acquire(Waiting::kAllowed, key); },
                             [&] { static_cast<void>(try_acquire(Waiting::kOver, key)); });
-      if (!to_replay_) {
+      if (to_replay_.empty()) {
         return;
       }
       replay(session_, to_replay_);

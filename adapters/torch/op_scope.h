@@ -164,7 +164,7 @@ class OpScope {
   std::size_t num_places_ = 0;  // see OpTraits::finds_places; zero: unknown
   OpNeeds needs_;
   // see Note [Replay]
-  std::shared_ptr<Origin> to_replay_;
+  std::vector<std::shared_ptr<Origin>> to_replay_;
   std::shared_ptr<Recipe> recipe_;           // null: it leaves none
   Replayable replayable_ = Replayable::kNo;  // what that makes of its results
   Tensor* written_ = nullptr;                // by it, in place

@@ -4,6 +4,7 @@
 #include "dispatch_key.h"
 #include "headwater/base/error.h"
 #include "interceptor.h"
+#include "replay_order.h"
 #include "session_state.h"
 #include "session_switch.h"
 #include "storage_book.h"
@@ -45,7 +46,19 @@ void order(SessionState& session, StreamRef earlier, StreamRef later) {
   }
 }
 
-/// One replay. What several of its operators need is made once.
+bool was_given_up(const Origin& origin) {
+  return origin.tensor != nullptr && origin.tensor->residency == Residency::kGivenUp;
+}
+
+/// Lets go of the storage that a replay has made, whose bytes go to another.
+Tensor& take_twin(c10::StorageImpl& storage) {
+  c10::DataPtr& slot = storage._mutable_data_ptr_no_checks();
+  auto* twin = static_cast<Tensor*>(slot.release_context());
+  slot = c10::DataPtr(nullptr, slot.device());
+  return *twin;
+}
+
+/// Runs recipes, one storage after another.
 class Replay {
  public:
   explicit Replay(SessionState& session) : session_(session) {}
@@ -57,6 +70,43 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
   Replay(Replay&&) = delete;
   Replay& operator=(Replay&&) = delete;
+
+  void run(const std::vector<ToMake>& order) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i].comes_back) {
+        bring_back(order[i]);
+      } else if (!made_.contains(order[i].origin.get())) {
+        made_.emplace(order[i].origin.get(), make(order[i].writers));
+      }
+      for (std::size_t input = 0; input < i; ++input) {
+        if (order[input].last_reader == i) {
+          made_.erase(order[input].origin.get());
+        }
+      }
+    }
+  }
+
+ private:
+  void bring_back(const ToMake& comeback) {
+    const std::shared_ptr<Origin>& origin = comeback.origin;
+    const c10::Storage made = make(comeback.writers);
+    TensorCache& cache = session_.cache();
+    const CacheLock lock(cache);
+    if (!was_given_up(*origin) || origin->num_writes != comeback.num_writes) {
+      return;  // freed, made or written by another thread meanwhile
+    }
+    Tensor* const twin = StorageBook::find(*made.unsafeGetStorageImpl());
+    if (twin == nullptr || twin->bytes != origin->tensor->bytes) {
+      throw InternalError("Replay has made other bytes than it should: tensor of " +
+                          std::to_string(origin->tensor->bytes) + " bytes");
+    }
+    const Use use{twin, AccessKind::kRead};
+    static_cast<void>(
+        cache.acquire({&use, 1}, {.op = "replay"}, session_.memory().current_stream()));
+    cache.release({&use, 1});
+    cache.take_over(*origin->tensor, take_twin(*made.unsafeGetStorageImpl()));
+    cache.forbid_replay(*origin->tensor);  // else two that do not fit side by side take turns
+  }
 
   /// A storage with the bytes that the writers make.
   c10::Storage make(const std::vector<Writer>& writers) {
@@ -73,7 +123,6 @@ class Replay {
     return storage;
   }
 
- private:
   torch::jit::Stack run(const Recipe& recipe, const c10::Storage& storage) {
     torch::jit::Stack stack = recipe.stack([&](const Picture& picture) {
       return picture.origin ? storage_of(picture.origin) : storage;
@@ -85,6 +134,7 @@ class Replay {
     const OpTraits& traits = session_.ops().traits(recipe.op);
     order(session_, recipe.stream, stream);  // its copies were made there, and are freed there
     run_managed(session_, recipe.op, traits, recipe.keys, stack);
+    session_.count_replayed_op();
     order(session_, stream, recipe.stream);
     return stack;
   }
@@ -121,7 +171,7 @@ class Replay {
     if (const auto known = made_.find(origin.get()); known != made_.end()) {
       return known->second;
     }
-    replay(session_, origin);  // if it was given up
+    replay(session_, {&origin, 1});  // if another thread has given it up meanwhile
     {
       const CacheLock lock(session_.cache());
       if (origin->tensor != nullptr) {
@@ -152,53 +202,20 @@ class Replay {
   }
 
   SessionState& session_;
-  std::unordered_map<const Origin*, c10::Storage> made_;  // of storages that were freed
+  std::unordered_map<const Origin*, c10::Storage> made_;  // on the way
   std::vector<Use> borrowed_;
 };
 
-/// Lets go of the storage that a replay has made, whose bytes go to another.
-Tensor& take_twin(c10::StorageImpl& storage) {
-  c10::DataPtr& slot = storage._mutable_data_ptr_no_checks();
-  auto* twin = static_cast<Tensor*>(slot.release_context());
-  slot = c10::DataPtr(nullptr, slot.device());
-  return *twin;
-}
-
-bool was_given_up(const Origin& origin) {
-  return origin.tensor != nullptr && origin.tensor->residency == Residency::kGivenUp;
-}
-
 }  // namespace
 
-void replay(SessionState& session, const std::shared_ptr<Origin>& origin) {
+void replay(SessionState& session, std::span<const std::shared_ptr<Origin>> wanted) {
   const Aside aside;
-  TensorCache& cache = session.cache();
-  std::vector<Writer> writers;
-  std::uint64_t num_writes = 0;
+  std::vector<ToMake> order;
   {
-    const CacheLock lock(cache);
-    if (!was_given_up(*origin)) {
-      return;
-    }
-    writers = origin->writers;
-    num_writes = origin->num_writes;
+    const CacheLock lock(session.cache());
+    order = replay_order(wanted);
   }
-  const c10::Storage made = Replay(session).make(writers);
-  const StreamRef stream = session.memory().current_stream();
-  const CacheLock lock(cache);
-  if (!was_given_up(*origin) || origin->num_writes != num_writes) {
-    return;  // freed, made or written by another thread meanwhile
-  }
-  Tensor* const twin = StorageBook::find(*made.unsafeGetStorageImpl());
-  if (twin == nullptr || twin->bytes != origin->tensor->bytes) {
-    throw InternalError("Replay has made other bytes than it should: tensor of " +
-                        std::to_string(origin->tensor->bytes) + " bytes");
-  }
-  const Use use{twin, AccessKind::kRead};
-  static_cast<void>(cache.acquire({&use, 1}, {.op = "replay"}, stream));
-  cache.release({&use, 1});
-  cache.take_over(*origin->tensor, take_twin(*made.unsafeGetStorageImpl()));
-  cache.forbid_replay(*origin->tensor);  // else two that do not fit side by side would take turns
+  Replay(session).run(order);
 }
 
 Aside::Aside()
@@ -226,7 +243,7 @@ void SessionState::replay_all() {
         return;
       }
     }
-    replay(*this, next);
+    replay(*this, {&next, 1});
   }
 }
 
@@ -236,7 +253,7 @@ Pin SessionState::pin_now(c10::StorageImpl& storage, Adoption adoption) {
     running.emplace();
   }
   for (;;) {
-    std::shared_ptr<Origin> next;
+    std::vector<std::shared_ptr<Origin>> next;
     {
       const CacheLock lock(cache());
       Tensor* const found = managed(storage, adoption);
@@ -244,8 +261,10 @@ Pin SessionState::pin_now(c10::StorageImpl& storage, Adoption adoption) {
         return {};
       }
       const Use use{found, AccessKind::kWrite};
-      next = lineage_.active() ? lineage_.next_to_replay({&use, 1}) : nullptr;
-      if (!next) {
+      if (lineage_.active()) {
+        next = lineage_.to_replay({&use, 1});
+      }
+      if (next.empty()) {
         return cache().hold(*found, memory_.current_stream());
       }
     }

@@ -3,14 +3,16 @@
 #include "lineage.h"
 
 #include <memory>
+#include <span>
 
 namespace headwater::adapter {
 
 class SessionState;
 
-/// Makes the bytes of a storage again, unless somebody else has meanwhile; from then on they are
-/// offloaded, not given up. Called without the cache's mutex. See Note [Replay].
-void replay(SessionState& session, const std::shared_ptr<Origin>& origin);
+/// Makes the bytes of storages again, unless somebody else has meanwhile; from then on they are
+/// offloaded, not given up. What several of them need is made once. Called without the cache's
+/// mutex. See Note [Replay].
+void replay(SessionState& session, std::span<const std::shared_ptr<Origin>> wanted);
 
 /// The calling thread's operators leave no recipes and are no part of the step while it lives.
 class Aside final {

@@ -256,6 +256,7 @@ SessionStats SessionState::stats() {
     stats.peak_bytes = std::max({stats.peak_bytes, stats.resident_bytes, standby_.peak()});
   }
   stats.num_ops = num_ops_.load() + ThreadOps::num_let_through() - let_through_before_;
+  stats.num_replayed_ops = num_replayed_ops_.load();
   stats.num_chunked_ops = num_chunked_ops_.load();
   stats.num_evacuations = num_evacuations_.load();
   stats.bytes_evacuated = bytes_evacuated_.load();

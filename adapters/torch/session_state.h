@@ -103,6 +103,7 @@ class SessionState final : public AllocationGate {
   /// has, so its memory is in pieces or others have taken it.
   void evacuate(std::size_t bytes);
 
+  void count_replayed_op() { num_replayed_ops_.fetch_add(1, std::memory_order_relaxed); }
   void count_chunked_op() { num_chunked_ops_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -136,6 +137,7 @@ class SessionState final : public AllocationGate {
   GapAllowance gaps_;  // grows under the cache's mutex
   UnseenBytes unseen_;
   std::map<OpKey, std::string>* op_names_ = nullptr;  // guarded by the cache's mutex
+  std::atomic<std::uint64_t> num_replayed_ops_{0};
   std::atomic<std::uint64_t> num_chunked_ops_{0};
   std::atomic<std::uint64_t> num_evacuations_{0};
   std::atomic<std::uint64_t> bytes_evacuated_{0};

@@ -55,6 +55,7 @@ class Stats:
     num_recalls_ahead: int = 0  # of those, begun before an operator asked
     num_given_up: int = 0  # tensors whose bytes went without a copy: operators can make them again
     num_replays: int = 0  # tensors made again
+    num_replayed_ops: int = 0  # operators that ran once more for that
     bytes_replayed: int = 0
     num_replays_refused: int = 0  # tensors that were to be made again by plan, and could not be
     num_plans: int = 0  # carried out so far; a step that repeats itself needs one

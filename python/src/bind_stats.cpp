@@ -61,6 +61,7 @@ py::dict stats() {
   d["fetch_bytes_per_second"] = s.plan.fetch_bytes_per_s;
   d["offload_bytes_per_second"] = s.plan.offload_bytes_per_s;
   d["num_ops"] = s.num_ops;
+  d["num_replayed_ops"] = s.num_replayed_ops;
   d["num_chunked_ops"] = s.num_chunked_ops;
   d["num_evacuations"] = s.num_evacuations;
   d["bytes_evacuated"] = s.bytes_evacuated;

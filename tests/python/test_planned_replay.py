@@ -86,6 +86,34 @@ def test_what_a_region_asks_for_is_planned_and_made_again(
     assert stats.peak_bytes <= int(share * peak)
 
 
+class Cut(nn.Module):
+    """Three tensors are made of a product that backward itself does not need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        product = self.layer(x)
+        return torch.addcmul(product.tanh(), product.sigmoid(), product.relu())
+
+
+def test_what_several_tensors_are_made_of_is_made_once(device: str) -> None:
+    with deterministic(device):
+        expected, peak = plain(Cut, device)
+        headwater.enable(peak // 2, device=device)
+        counts: list[tuple[int, int]] = []
+
+        def count(step: int) -> None:
+            counts.append((headwater.stats().num_replays, headwater.stats().num_replayed_ops))
+
+        assert train(Cut, device, in_region("recompute"), before_step=count) == expected
+    replays, runs = (last - before for before, last in zip(*counts[-2:], strict=True))
+    assert replays >= DEPTH
+    assert runs <= 1.5 * replays  # the three alone would run two operators each
+    assert headwater.stats().num_replays_refused == 0
+
+
 @pytest.mark.parametrize("choice", ["keep", "offload"])
 def test_what_is_to_be_kept_or_copied_is_not_made_again(choice: str, device: str) -> None:
     with deterministic(device):

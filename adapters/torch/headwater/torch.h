@@ -42,6 +42,7 @@ struct SessionOptions {
 /// Report of the runtime plus what only the adapter sees.
 struct SessionStats : Report {
   std::uint64_t num_ops = 0;
+  std::uint64_t num_replayed_ops = 0;  // that ran once more to make tensors again
   std::uint64_t num_chunked_ops = 0;
   std::uint64_t num_evacuations = 0;  // others left for an operator the device had no room for
   std::uint64_t bytes_evacuated = 0;  // of those that left then

@@ -56,6 +56,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
                                   std::span<const Use> uses,
                                   StreamRef stream) {
   cache_.mutex().assume_held();
+  due_back_.clear();
   if (recorder_.current().num_ops() >= kMostOps) {
     stop_watching();
     recorder_.end_step();
@@ -88,6 +89,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
 
 void Conductor::follow_plan(Position place, StreamRef stream) {
   look_at_link();
+  find_due_back(place);
   give_up(place, stream);
   start_write_backs(place);
   if (!score_->plan().moves.empty()) {
@@ -149,6 +151,7 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
   to_fetch_.clear();
   to_write_back_.clear();
   to_give_up_.clear();
+  due_back_.clear();
   unplanned_.end_step();
   const StepTrace& trace = recorder_.end_step();
   take_in_times();
@@ -299,6 +302,7 @@ void Conductor::take_in_times() {
 void Conductor::on_forget(const Tensor& tensor) noexcept {
   cache_.mutex().assume_held();
   // Also when not watching: operators under way when that ended have left their tensors here.
+  std::erase(due_back_, &tensor);
   if (!tensors_.empty() && tensors_.erase(tensor.id) > 0 && watching()) {
     recorder_.release(tensor.id, tensor.bytes);
   }
@@ -313,6 +317,7 @@ void Conductor::stop_watching() {
   to_fetch_.clear();
   to_write_back_.clear();
   to_give_up_.clear();
+  due_back_.clear();
   tensors_.clear();
   unplanned_.reset();
 }
@@ -369,6 +374,15 @@ void Conductor::give_up(Position position, StreamRef stream) {
     }
     return true;
   });
+}
+
+void Conductor::find_due_back(Position position) {
+  for (const Ordinal ordinal : score_->take_back(position)) {
+    cache_.mutex().assume_held();
+    if (Tensor* tensor = find(ordinal)) {
+      due_back_.push_back(tensor);
+    }
+  }
 }
 
 void Conductor::start_write_backs(Position position) {

@@ -79,6 +79,8 @@ class Conductor final : public TensorWatcher {
   Recipe next_recipe() const {
     return has_plan() ? recipe_at(score_->follower().next()) : Recipe::kNoPlan;
   }
+  /// Tensors that come back, by the plan, for the operator that began last.
+  std::span<Tensor* const> due_back() const { return due_back_; }
   /// Everything the operator has to wait for is in its stream's queue.
   void start_clock(Op& op);
   void end_op(const Op& op, std::span<Tensor* const> made, std::size_t workspace_bytes);
@@ -164,6 +166,7 @@ class Conductor final : public TensorWatcher {
   void leave_stage(std::uint32_t stage, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
   /// Lets tensors go that operators will make again.
   void give_up(Position position, StreamRef stream) HEADWATER_REQUIRES(cache_.mutex());
+  void find_due_back(Position position) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins the write-backs that are due, of tensors that nobody uses at the moment.
   void start_write_backs(Position position) HEADWATER_REQUIRES(cache_.mutex());
   /// Begins the fetches that are due, in their order, as far as there is room.
@@ -194,6 +197,7 @@ class Conductor final : public TensorWatcher {
   std::deque<Ordinal> to_fetch_;        // due, but there was no room yet
   std::vector<Ordinal> to_write_back_;  // due, but somebody used them
   std::vector<Ordinal> to_give_up_;     // the same
+  std::vector<Tensor*> due_back_;
   std::vector<Access> accesses_;        // of the operator at hand, kept for their room
   std::size_t reserve_ = 0;             // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;

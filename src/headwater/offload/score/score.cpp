@@ -53,10 +53,13 @@ void Score::collect_moves() {
 
 void Score::collect_replays() {
   std::multimap<Position, Ordinal> given_up;
+  std::multimap<Position, Ordinal> back;
   for (const GivenUp& absence : plan_.replays.tensors) {
     given_up.emplace(absence.given_up, absence.tensor);
+    back.emplace(absence.back, absence.tensor);
   }
   given_up_ = Queue(given_up);
+  back_ = Queue(back);
   needs_recipe_.assign(liveness_.num_ops(), false);
   for (const Position position : plan_.replays.recipes) {
     needs_recipe_[position] = true;
@@ -83,6 +86,7 @@ void Score::begin_step() {
   fetches_.restart();
   write_backs_.restart();
   given_up_.restart();
+  back_.restart();
 }
 
 std::uint32_t Score::stage_of(Position position) const {

@@ -51,8 +51,9 @@ class Score final {
   std::span<const Ordinal> take_write_backs(Position position) {
     return write_backs_.take(position);
   }
-  /// Tensors to be given up, likewise.
+  /// Tensors to be given up, and those to be made again, likewise.
   std::span<const Ordinal> take_given_up(Position position) { return given_up_.take(position); }
+  std::span<const Ordinal> take_back(Position position) { return back_.take(position); }
   /// Whether the operator's results are made again, or needed for that.
   bool needs_recipe(Position position) const {
     return position < needs_recipe_.size() && needs_recipe_[position];
@@ -99,6 +100,7 @@ class Score final {
   Queue fetches_;
   Queue write_backs_;
   Queue given_up_;
+  Queue back_;
   std::vector<std::vector<Ordinal>> offloads_;            // by stage
   std::vector<bool> needs_recipe_;                        // by position
   std::unordered_map<Position, std::uint32_t> refusals_;  // of what such operators make
