@@ -11,6 +11,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -35,33 +36,78 @@ void set_processor_mode([[maybe_unused]] unsigned mode) {
 #endif
 }
 
-const char* name_of(at::Float32MatmulPrecision precision) {
-  switch (precision) {
-    case at::Float32MatmulPrecision::HIGHEST:
-      return "highest";
-    case at::Float32MatmulPrecision::HIGH:
-      return "high";
-    case at::Float32MatmulPrecision::MEDIUM:
-      return "medium";
+using Precision = at::Float32Precision;
+using PrecisionOf = std::pair<at::Float32Backend, at::Float32Op>;
+
+constexpr std::array<PrecisionOf, 6> kPrecisions{{
+    {at::Float32Backend::CUDA, at::Float32Op::MATMUL},
+    {at::Float32Backend::CUDA, at::Float32Op::CONV},
+    {at::Float32Backend::CUDA, at::Float32Op::RNN},
+    {at::Float32Backend::MKLDNN, at::Float32Op::MATMUL},
+    {at::Float32Backend::MKLDNN, at::Float32Op::CONV},
+    {at::Float32Backend::MKLDNN, at::Float32Op::RNN},
+}};
+
+/// The older getter of one precision for all products throws where that is not so.
+std::array<Precision, kPrecisions.size()> precisions_now() {
+  std::array<Precision, kPrecisions.size()> now{};
+  std::transform(kPrecisions.begin(), kPrecisions.end(), now.begin(), [](PrecisionOf which) {
+    return at::globalContext().float32Precision(which.first, which.second);
+  });
+  return now;
+}
+
+/// Most of them follow what is set for all operators of a backend, or for all backends, and are to
+/// go on doing so: one is set for itself only where it would come to something else.
+void set_precision(PrecisionOf which, Precision value) {
+  at::Context& context = at::globalContext();
+  context.setFloat32Precision(which.first, which.second, Precision::NONE);
+  if (context.float32Precision(which.first, which.second) != value) {
+    context.setFloat32Precision(which.first, which.second, value);
   }
-  return "highest";
 }
 
 void put_back(RandomState random) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
   const std::scoped_lock lock(random.generator.mutex());
+  if (random.holder.defined()) {
+    random.generator.graphsafe_set_state(random.holder);
+    return;
+  }
   const auto size = static_cast<std::int64_t>(random.state.size());
   random.generator.set_state(at::from_blob(random.state.data(), {size}, at::kByte));
 }
 
+/// What it draws from: of a GPU the object itself, which goes on changing.
+RandomState present_state(at::Generator generator) {
+  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
+  const std::scoped_lock lock(generator.mutex());
+  if (generator.device().is_cuda()) {  // see Note [States of generators]
+    at::Generator holder = generator.graphsafe_get_state();
+    return {.generator = std::move(generator), .holder = std::move(holder), .state = {}};
+  }
+  const at::Tensor state = generator.get_state();
+  const auto* begin = state.const_data_ptr<std::uint8_t>();
+  return {.generator = std::move(generator), .holder = {}, .state = {begin, begin + state.numel()}};
+}
+
+/// Puts back the state of then, which may be needed once more: what is drawn changes a copy.
+void put_back_a_copy(const RandomState& random) {
+  put_back(random.holder.defined() ? RandomState{random.generator, random.holder.clone(), {}}
+                                   : random);
+}
+
+constinit thread_local const AsItWas* as_it_was_here = nullptr;
+
 }  // namespace
 
 RandomState random_state(at::Generator generator) {
-  const c10::impl::ExcludeDispatchKeyGuard unseen(kInterceptKey);
-  const std::scoped_lock lock(generator.mutex());
-  const at::Tensor state = generator.get_state();
-  const auto* begin = state.const_data_ptr<std::uint8_t>();
-  return {.generator = std::move(generator), .state = {begin, begin + state.numel()}};
+  RandomState random = present_state(std::move(generator));
+  if (random.holder.defined()) {
+    const std::scoped_lock lock(random.generator.mutex());
+    random.holder = random.holder.clone();
+  }
+  return random;
 }
 
 Settings Settings::now() {
@@ -73,7 +119,7 @@ Settings Settings::now() {
           .cudnn_deterministic = context.deterministicCuDNN(),
           .mkldnn = context.userEnabledMkldnn(),
           .num_threads = at::get_num_threads(),
-          .precision = context.float32MatmulPrecision(),
+          .precisions = precisions_now(),
           .default_type = c10::get_default_dtype_as_scalartype(),
           .denormals = processor_mode()};
 }
@@ -92,26 +138,39 @@ void Settings::put_in_force() const {
   if (num_threads != present.num_threads) {
     at::set_num_threads(num_threads);
   }
-  if (precision != present.precision) {
-    context.setFloat32MatmulPrecision(name_of(precision));
+  for (std::size_t i = 0; i < kPrecisions.size(); ++i) {
+    if (precisions[i] != present.precisions[i]) {
+      set_precision(kPrecisions[i], precisions[i]);
+    }
   }
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_type));
   set_processor_mode(denormals);
 }
 
 AsItWas::AsItWas(const Settings& settings, const std::optional<RandomState>& random)
-    : settings_(Settings::now()) {
+    : settings_(Settings::now()), then_(random), outer_(std::exchange(as_it_was_here, this)) {
   settings.put_in_force();
   if (random) {
-    random_ = random_state(random->generator);
-    put_back(*random);
+    random_ = present_state(random->generator);
+    put_back_a_copy(*random);
   }
 }
 
 AsItWas::~AsItWas() {
+  as_it_was_here = outer_;
   settings_.put_in_force();
   if (random_) {
-    put_back(*random_);
+    put_back(*std::move(random_));
+  }
+}
+
+bool AsItWas::has_generator() {
+  return as_it_was_here != nullptr && as_it_was_here->then_;
+}
+
+void AsItWas::draw_again() {
+  if (has_generator()) {
+    put_back_a_copy(*as_it_was_here->then_);
   }
 }
 

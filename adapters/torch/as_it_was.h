@@ -3,16 +3,22 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace headwater::adapter {
 
-/// The numbers a generator was about to draw. Not a tensor: that would count towards a budget.
+/// The numbers a generator was about to draw.
+///
+/// Note [States of generators]: one of a GPU keeps its state in an object that can be exchanged for
+/// another. To set the state itself, though to what it is, has the RNNs of cuDNN draw a new seed,
+/// as after manual_seed(): one number more than without us. Others have their state set.
 struct RandomState {
   at::Generator generator;
-  std::vector<std::uint8_t> state;
+  at::Generator holder;             // of one of a GPU: another that has that state
+  std::vector<std::uint8_t> state;  // of others; not a tensor: that would count towards a budget
 };
 
 /// Settings outside of the arguments that decide what an operator computes.
@@ -24,7 +30,8 @@ struct Settings {
   bool cudnn_deterministic = false;
   bool mkldnn = true;
   int num_threads = 1;
-  at::Float32MatmulPrecision precision = at::Float32MatmulPrecision::HIGHEST;
+  /// In products, convolutions and RNNs of CUDA and of oneDNN.
+  std::array<at::Float32Precision, 6> precisions{};
   at::ScalarType default_type = at::kFloat;
   unsigned denormals = 0;  // how the processor treats them on this thread
 
@@ -36,9 +43,10 @@ struct Settings {
 
 RandomState random_state(at::Generator generator);
 
-/// Puts settings and generators as they were at another time, and back at the end.
+/// Puts settings and generators as they were at another time, and back at the end. For one thread.
 class AsItWas {
  public:
+  /// REQUIRES: `random` outlives it.
   AsItWas(const Settings& settings, const std::optional<RandomState>& random);
   ~AsItWas();
   AsItWas(const AsItWas&) = delete;
@@ -46,9 +54,16 @@ class AsItWas {
   AsItWas(AsItWas&&) = delete;
   AsItWas& operator=(AsItWas&&) = delete;
 
+  /// Whether the one that lives on the calling thread, if any, has put back a generator.
+  static bool has_generator();
+  /// Puts that back once more: the operator begins again, and may have drawn before it failed.
+  static void draw_again();
+
  private:
   const Settings settings_;
-  std::optional<RandomState> random_;
+  const std::optional<RandomState>& then_;
+  std::optional<RandomState> random_;  // to be put back at the end
+  const AsItWas* const outer_;
 };
 
 }  // namespace headwater::adapter

@@ -8,6 +8,6 @@ DirectOp::DirectOp(const char* name, const char* overload)
       growth(growth_of(handle)),
       workspace(workspace_of(handle)),
       // Which device it is for decides its path only.
-      repeatable(make_traits(handle, c10::kCPU).repeatable) {}
+      traits(make_traits(handle, c10::kCPU)) {}
 
 }  // namespace headwater::adapter

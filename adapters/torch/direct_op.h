@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatch_key.h"
+#include "exactness.h"
 #include "interceptor.h"
 #include "op_key.h"
 #include "op_scope.h"
@@ -89,7 +90,7 @@ struct DirectOp {
   DirectNumber number;
   Growth growth;
   Workspace workspace;
-  bool repeatable;
+  OpTraits traits;
 };
 
 /// An operator of PyTorch that takes its arguments as they come while nothing has to move, and
@@ -104,21 +105,21 @@ struct Direct<Op, Result(Args...)> {
   static Result run(c10::DispatchKeySet all_keys, Args... args) {
     static const DirectOp kOp(Op::name, Op::overload_name);
     const c10::DispatchKeySet keys = all_keys & kBelowIntercept;
-    bool may_repeat = false;
+    bool began = false;
     try {
       RunningOp running;
       SessionState* session = keys.has(c10::DispatchKey::Python) ? nullptr : running.session();
       if (session != nullptr && session->standby().on()) [[likely]] {
         if (kOp.allocates_nothing() || admitted(*session, kOp, args...)) [[likely]] {
           running.count_let_through();
-          may_repeat = kOp.repeatable;
+          began = true;
           return let_through(session->standby(), keys, args...);
         }
       } else if (session != nullptr) {
         return run_managed(kOp, running, all_keys, args...);
       }
     } catch (const c10::OutOfMemoryError&) {
-      if (!may_repeat) {
+      if (!began || !can_begin_again(kOp, args...)) {
         throw;
       }
     }
@@ -145,6 +146,10 @@ struct Direct<Op, Result(Args...)> {
     return standby.result_bytes(op.handle, op_key(op.handle, args...), [&] {
       return c10::impl::boxArgs<Args...>(args...);
     });
+  }
+
+  [[gnu::noinline]] static bool can_begin_again(const DirectOp& op, const Args&... args) {
+    return op.traits.repeatable || may_begin_again(op.traits, c10::impl::boxArgs<Args...>(args...));
   }
 
   /// See Note [Standing by].

@@ -3,6 +3,7 @@
 #include "cache_lock.h"
 #include "direct_ops.h"
 #include "dispatch_key.h"
+#include "exactness.h"
 #include "list_ops.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
@@ -71,7 +72,7 @@ bool try_let_through(SessionState& session,
     return false;
   }
   session.count_op();
-  if (!traits.repeatable) {
+  if (!may_begin_again(traits, torch::jit::last(stack, traits.num_arguments))) {
     redispatch_below(op, keys, stack);
   } else if (!try_redispatch(op, traits, keys, stack)) {
     return false;
@@ -243,7 +244,7 @@ void run_managed(SessionState& session,
   if (scope.leaves_recipe()) {
     scope.write_recipe(keys);
   }
-  if (traits.repeatable) {
+  if (scope.can_begin_again()) {
     redispatch_with_further_tries(scope, op, traits, keys, stack);
   } else {
     redispatch_below(op, keys, stack);

@@ -18,7 +18,7 @@ bool has_bytes(const Origin& origin) {
 
 /// Whether its writers lead to the bytes it has now.
 bool is_current(const Origin& origin) {
-  return origin.sound &&
+  return origin.sound && origin.filled &&
          (origin.tensor == nullptr || origin.num_writes == origin.tensor->num_writes);
 }
 
@@ -81,9 +81,9 @@ void Lineage::tie(Recipe& recipe, Arguments arguments, const Tensor* written) {
     if (shows_shapes_only(recipe.arguments[i])) {
       continue;
     }
-    std::vector<Tensor*> tensors;
+    c10::SmallVector<Tensor*, 1> tensors;
     for_each_managed(arguments[i], [&tensors](Tensor& tensor) { tensors.push_back(&tensor); });
-    auto next = tensors.begin();
+    const auto* next = tensors.begin();
     for (Part& part : recipe.arguments[i].parts) {
       if (part.picture && next != tensors.end()) {
         Tensor& tensor = **next++;
@@ -99,6 +99,7 @@ void Lineage::made(Tensor& tensor, Writer writer, Replayable when) {
   origin->forget_writers();
   origin->cost = 0;
   origin->sound = true;
+  origin->filled = false;
   take_in(origin, std::move(writer), when);
 }
 
@@ -120,7 +121,7 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer, Repl
     origin->cost = std::min(origin->cost + input->cost, kMostCost + 1);
   }
   const bool too_dear = when == Replayable::kAlways && origin->cost > kMostCost;
-  if (too_dear || !is_complete(inputs)) {  // others begin here
+  if (too_dear || !is_complete(inputs) || builds_on_unseen(*origin, writer)) {  // others begin here
     origin->cost = 0;
     refuse(*origin);
     return;
@@ -128,10 +129,13 @@ void Lineage::take_in(const std::shared_ptr<Origin>& origin, Writer writer, Repl
   for (const std::shared_ptr<Origin>& input : inputs) {
     add_dependent(*input, origin);
   }
+  origin->filled = origin->filled || writer.recipe->fills();
   origin->writers.push_back(std::move(writer));
   origin->num_writes = origin->tensor->num_writes;
   origin->written_at = ++num_written_;
-  cache_.allow_replay(*origin->tensor, when);
+  if (origin->filled) {
+    cache_.allow_replay(*origin->tensor, when);
+  }
 }
 
 bool Lineage::is_complete(const std::vector<std::shared_ptr<Origin>>& inputs) {
@@ -139,6 +143,10 @@ bool Lineage::is_complete(const std::vector<std::shared_ptr<Origin>>& inputs) {
   return std::all_of(inputs.begin(), inputs.end(), [](const std::shared_ptr<Origin>& input) {
     return input->tensor != nullptr || input->sound;
   });
+}
+
+bool Lineage::builds_on_unseen(const Origin& origin, const Writer& writer) {
+  return writer.result == Writer::kInPlace && !origin.filled && !writer.recipe->overwrites;
 }
 
 void Lineage::add_dependent(Origin& origin, const std::shared_ptr<Origin>& dependent) {

@@ -43,6 +43,7 @@ struct Origin {
   std::uint64_t written_at = 0;  // when the last of them ran, among all that left a recipe
   std::size_t cost = 0;  // operators to run if nothing that they need is there, as far as counted
   bool sound = false;            // they can run: the bytes of their inputs are unchanged
+  bool filled = false;           // by one of them, see Recipe::fills()
   c10::Storage kept;             // ours, around the bytes of one that was freed
   std::vector<std::weak_ptr<Origin>> dependents;
   std::size_t prune_at = 16;  // dependents
@@ -57,6 +58,8 @@ std::vector<std::shared_ptr<Origin>> inputs_of(const Recipe& recipe);
 /// Note [Replay]: within a region that asks for it, every operator leaves a recipe. A storage has a
 /// list of writers: the operator that made it and those that wrote it in place. Exact or refused:
 ///  - a storage may be given up as long as the writers' inputs have the bytes they had;
+///  - what only factories and fills have written is not: extensions ask for such memory and fill it
+///    by kernels that nobody sees. No more is what changes it from what was there;
 ///  - before one of those is written, all that was given up and needs it is made again;
 ///  - one that is freed lives on as a recipe if it has one; if not, and something that was given up
 ///    needs it, its bytes are kept; otherwise what needs it cannot be given up any more;
@@ -104,6 +107,9 @@ class Lineage final {
   std::shared_ptr<Origin> find_or_add(Tensor& tensor) HEADWATER_REQUIRES(cache_.mutex());
   /// Whether all it needs can be had.
   static bool is_complete(const std::vector<std::shared_ptr<Origin>>& inputs);
+  /// Whether it reads what is in the storage that it changes, which may come from nobody knows
+  /// where.
+  static bool builds_on_unseen(const Origin& origin, const Writer& writer);
   void add_dependent(Origin& origin, const std::shared_ptr<Origin>& dependent);
   void take_in(const std::shared_ptr<Origin>& origin, Writer writer, Replayable when)
       HEADWATER_REQUIRES(cache_.mutex());

@@ -1,4 +1,5 @@
 #include "cache_lock.h"
+#include "exactness.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
 #include "session_state.h"
@@ -14,9 +15,11 @@ namespace headwater::adapter {
 bool OpScope::try_again(const c10::OutOfMemoryError& error) {
   const bool lacks_budget = dynamic_cast<const OutOfBudget*>(&error) != nullptr;
   constexpr unsigned kMostFurtherTries = 2;
-  if (lacks_budget || !traits_.repeatable || num_further_tries_ == kMostFurtherTries) {
+  const bool may = can_begin_again_ || (box_ && may_begin_again(traits_, (*box_)()));
+  if (lacks_budget || !may || num_further_tries_ == kMostFurtherTries) {
     return false;
   }
+  AsItWas::draw_again();  // a replay's own numbers; what the program draws is not kept before
   session_.evacuate(++num_further_tries_ < kMostFurtherTries
                         ? likely_to_help()
                         : std::numeric_limits<std::size_t>::max());

@@ -1,4 +1,5 @@
 #include "cache_lock.h"
+#include "exactness.h"
 #include "op_scope.h"
 #include "replay.h"
 #include "session_state.h"

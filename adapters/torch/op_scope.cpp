@@ -1,6 +1,7 @@
 #include "op_scope.h"
 
 #include "cache_lock.h"
+#include "exactness.h"
 #include "out_of_memory.h"
 #include "replay.h"
 #include "session_state.h"
@@ -43,6 +44,8 @@ OpScope::NoScope::~NoScope() {
 
 void OpScope::acquire(Arguments arguments) {
   arguments_ = arguments;
+  can_begin_again_ =
+      may_begin_again(traits_, arguments) || (traits_.only_reads && AsItWas::has_generator());
   if (traits_.finds_places) {
     count_places(arguments);
   }
@@ -116,8 +119,9 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     return false;
   }
   // Before its tensors are pinned: some may be copied from now on, and some may go.
-  note_begin(key,
-             [&] { return traits_.keeps_statistics ? replay_of(traits_, box()) : traits_.replay; });
+  note_begin(key, [&] {
+    return replay_differs_by_call(traits_) ? replay_of(traits_, box()) : traits_.replay;
+  });
   if (any_absent() || leaves_recipe() || !try_acquire_resident()) {
     hand_on();
     return false;

@@ -64,6 +64,8 @@ class OpScope {
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
+  /// Whether it may run again when it fails for want of room. REQUIRES: acquire().
+  bool can_begin_again() const { return can_begin_again_; }
   /// Sends away tensors that are not the operator's, for another try: the device had no room for it
   /// although the budget has. Some of them at first, all of them the second time. False after that,
   /// where it is the budget, or where the operator may not run twice.
@@ -161,7 +163,8 @@ class OpScope {
   std::size_t allocated_bytes_ = 0;
   std::size_t admitted_bytes_ = 0;  // the same with what was reserved for it
   unsigned num_further_tries_ = 0;
-  std::size_t num_places_ = 0;  // see OpTraits::finds_places; zero: unknown
+  bool can_begin_again_ = false;  // known once it has been acquired
+  std::size_t num_places_ = 0;    // see OpTraits::finds_places; zero: unknown
   OpNeeds needs_;
   // see Note [Replay]
   std::vector<std::shared_ptr<Origin>> to_replay_;

@@ -1,7 +1,7 @@
 #include "op_traits.h"
 
+#include "exactness.h"
 #include "headwater/base/check.h"
-#include "recipe.h"
 #include "serial.h"
 
 #include <ATen/core/enum_tag.h>
@@ -118,6 +118,18 @@ AccessKind access_of(const c10::FunctionSchema& schema, std::uint16_t index) {
   return marked || foreign || listed ? AccessKind::kWrite : AccessKind::kRead;
 }
 
+std::optional<std::size_t> find_argument(const c10::FunctionSchema& schema, const char* name) {
+  const std::optional<int> index = schema.argumentIndexWithName(name);
+  return index ? std::optional(static_cast<std::size_t>(*index)) : std::nullopt;
+}
+
+/// Known of kernels that draw nothing where it is zero. Those of cuDNN are not among them.
+std::optional<std::size_t> dropout_of(const c10::FunctionSchema& schema) {
+  const bool known =
+      contains(schema.name(), "flash_attention") || contains(schema.name(), "efficient_attention");
+  return known ? find_argument(schema, "dropout_p") : std::nullopt;
+}
+
 /// A library of operators can be unloaded and another take its addresses.
 bool describes(const OpTraits& traits, const c10::FunctionSchema& schema) {
   return traits.num_arguments == schema.arguments().size() &&
@@ -204,9 +216,12 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
     return argument.access == AccessKind::kRead;
   };
   // Nobody knows what else operators of others do.
-  traits.repeatable = traits.name.starts_with("aten::") &&
-                      !op.hasTag(at::Tag::nondeterministic_seeded) &&
+  traits.only_reads = traits.name.starts_with("aten::") &&
                       std::all_of(traits.tensors.begin(), traits.tensors.end(), reads);
+  traits.seeded = op.hasTag(at::Tag::nondeterministic_seeded);
+  traits.repeatable = traits.only_reads && !traits.seeded;
+  traits.dropout = dropout_of(schema);
+  traits.transposed = find_argument(schema, "transposed");
   traits.keeps_statistics = unmarked_writes().contains(traits.name);
   traits.replay = replay_of(op, traits);
   traits.finds_places = traits.name == "aten::max_pool2d_with_indices" && traits.overload.empty();

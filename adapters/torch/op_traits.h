@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,7 +58,11 @@ struct OpTraits {
   std::size_t num_arguments = 0;
   std::size_t num_returns = 0;
   std::vector<TensorArgument> tensors;
-  bool repeatable = false;  // writes nothing it is given and draws no random numbers
+  bool only_reads = false;                // writes nothing it is given
+  bool seeded = false;                    // draws random numbers, a call without dropout excepted
+  bool repeatable = false;                // the former and not the latter
+  std::optional<std::size_t> dropout;     // argument of attention: how likely; zero: it draws none
+  std::optional<std::size_t> transposed;  // argument of a convolution
   Replay replay = Replay::kRefused;
   bool keeps_statistics = false;  // so that it can be replayed only where it forgets them
   bool finds_places = false;  // its second result: places in the last two dimensions of its first

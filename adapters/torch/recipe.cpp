@@ -1,76 +1,46 @@
 #include "recipe.h"
 
 #include "dispatch_key.h"
+#include "exactness.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
-#include <ATen/core/enum_tag.h>
 #include <ATen/ops/clone.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <cstdint>
 #include <utility>
 
 namespace headwater::adapter {
 namespace {
 
 constexpr std::size_t kMostKeptBytes = std::size_t{16} << 10;  // of a tensor that is copied
-constexpr std::size_t kTraining = 5;                           // argument of batch norm
+constexpr std::uintptr_t kAlignment = 256;                     // the most that cuBLASLt is told of
 
-/// Their kernels may add up in any order on a GPU, or keep what they need where nobody sees it.
-constexpr std::array<std::string_view, 17> kUnsteady{"scatter",
-                                                     "index_add",
-                                                     "index_put",
-                                                     "index_copy",
-                                                     "kthvalue",
-                                                     "median",
-                                                     "index_reduce",
-                                                     "aten::put",
-                                                     "cumsum",
-                                                     "cumprod",
-                                                     "histc",
-                                                     "bincount",
-                                                     "_rnn",
-                                                     "lstm",
-                                                     "embedding_bag",
-                                                     "ctc_loss",
-                                                     "max_unpool"};
-
-/// Whether an operator writes tensors, by its schema, and makes others.
-bool writes_and_makes(const c10::OperatorHandle& op) {
-  const auto is_written = [](const c10::Argument& argument) {
-    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-  };
-  const auto is_fresh = [](const c10::Argument& result) { return result.alias_info() == nullptr; };
-  const std::vector<c10::Argument>& arguments = op.schema().arguments();
-  const std::vector<c10::Argument>& results = op.schema().returns();
-  return std::any_of(arguments.begin(), arguments.end(), is_written) &&
-         std::any_of(results.begin(), results.end(), is_fresh);
+bool is_number(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-bool forgets_statistics(const OpTraits& traits, Arguments arguments) {
-  constexpr std::string_view kSuffix = "_batch_norm";
-  return traits.name.ends_with(kSuffix) && traits.overload.empty() && traits.keeps_statistics &&
-         arguments.size() > kTraining && arguments[kTraining].isBool() &&
-         arguments[kTraining].toBool();
+bool is_ordinary(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage();
 }
 
-bool is_statistic(const OpTraits& traits, std::uint16_t index) {
-  const auto entry = unmarked_writes().find(traits.name);
-  return entry != unmarked_writes().end() &&
-         std::find(entry->second.begin(), entry->second.end(), index) != entry->second.end();
+/// Whether kernels treat it as they would a copy. On a GPU they choose by alignment, which all have
+/// that begin an allocation; a slice may not.
+bool is_aligned(const at::Tensor& tensor) {
+  return !tensor.is_cuda() ||
+         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
 }
 
 /// A copy of a tensor that nobody manages: its own bytes may change unseen.
 std::optional<at::Tensor> small_copy(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+  if (!tensor.defined() || is_number(tensor)) {
     return tensor;
   }
-  const bool ordinary = tensor.layout() == at::kStrided && tensor.has_storage();
-  if (!ordinary || tensor.nbytes() > kMostKeptBytes || !tensor.is_non_overlapping_and_dense()) {
+  if (!is_ordinary(tensor) || tensor.nbytes() > kMostKeptBytes ||
+      !tensor.is_non_overlapping_and_dense() || !is_aligned(tensor)) {
     return std::nullopt;
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -81,8 +51,7 @@ std::optional<at::Tensor> small_copy(const at::Tensor& tensor) {
 
 std::optional<Part> part_of(const at::Tensor& tensor,
                             c10::function_ref<bool(const at::Tensor&)> managed) {
-  const bool number = tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
-  if (!tensor.defined() || number || !managed(tensor)) {
+  if (!tensor.defined() || is_number(tensor) || !managed(tensor)) {
     std::optional<at::Tensor> copy = small_copy(tensor);
     return copy ? std::optional(Part{.copy = *std::move(copy), .picture = {}}) : std::nullopt;
   }
@@ -103,13 +72,15 @@ std::optional<Ingredient> ingredient_of(const c10::IValue& value,
                                         c10::function_ref<bool(const at::Tensor&)> managed) {
   using Kind = Ingredient::Kind;
   Ingredient ingredient;
-  std::vector<at::Tensor> tensors;
+  c10::SmallVector<at::Tensor, 1> tensors;
   if (value.isTensor()) {
     ingredient.kind = Kind::kTensor;
     tensors.push_back(value.toTensor());
   } else if (value.isTensorList()) {
     ingredient.kind = Kind::kTensors;
-    tensors = value.toTensorVector();
+    for (const c10::IValue& element : value.toListRef()) {
+      tensors.push_back(element.toTensor());
+    }
   } else if (value.isOptionalTensorList()) {
     ingredient.kind = Kind::kOptionalTensors;
     for (const c10::IValue& element : value.toListRef()) {
@@ -142,6 +113,34 @@ bool can_be_put_down(const OpTraits& traits,
     return value.isTensor() || value.isTensorList() || value.isOptionalTensorList();
   }
   return value.isTensor() && value.toTensor().defined() && managed(value.toTensor());
+}
+
+void keep_shapes_only(Ingredient& ingredient) {
+  for (Part& part : ingredient.parts) {
+    if (part.picture) {
+      part.picture->shape_only = true;
+    }
+  }
+}
+
+std::optional<Ingredient> put_down(const Call& call,
+                                   std::uint16_t index,
+                                   c10::function_ref<bool(const at::Tensor&)> managed) {
+  const c10::IValue& given = call.arguments[index];
+  if (forgets_statistics(call.traits, call.arguments) && is_statistic(call.traits, index)) {
+    return ingredient_of(at::Tensor(), managed);
+  }
+  if (!can_be_put_down(call.traits, index, given, managed)) {
+    return std::nullopt;
+  }
+  if (call.traits.find(index) != nullptr) {
+    return ingredient_of(given, managed);
+  }
+  std::optional<Ingredient> ingredient = ingredient_of(given, is_ordinary);
+  if (ingredient) {
+    keep_shapes_only(*ingredient);
+  }
+  return ingredient;
 }
 
 std::optional<at::Generator> generator_of(Arguments arguments, const OpTraits& traits) {
@@ -196,14 +195,6 @@ c10::IValue value_of(const Ingredient& argument, Recipe::Develop develop) {
                                          : c10::IValue(std::move(optional_list));
 }
 
-void keep_shapes_only(Ingredient& ingredient) {
-  for (Part& part : ingredient.parts) {
-    if (part.picture) {
-      part.picture->shape_only = true;
-    }
-  }
-}
-
 }  // namespace
 
 at::Tensor Picture::over(c10::Storage storage) const {
@@ -222,45 +213,29 @@ torch::jit::Stack Recipe::stack(Develop develop) const {
   return stack;
 }
 
-Replay replay_of(const c10::OperatorHandle& op, const OpTraits& traits) {
-  const auto in_name = [&traits](std::string_view part) {
-    return traits.name.find(part) != std::string::npos;
+bool Recipe::fills() const {
+  const auto is_read = [](const Part& part) {
+    return part.picture ? part.picture->origin != nullptr
+                        : part.copy.defined() && !is_number(part.copy);
   };
-  if (traits.path != OpPath::kManage || !traits.name.starts_with("aten::") ||
-      std::any_of(kUnsteady.begin(), kUnsteady.end(), in_name) || writes_and_makes(op)) {
-    return Replay::kRefused;
-  }
-  return op.hasTag(at::Tag::nondeterministic_seeded) ? Replay::kSeeded : Replay::kExact;
-}
-
-Replay replay_of(const OpTraits& traits, Arguments arguments) {
-  // Batch norm in evaluation reads the statistics, which its table has as written.
-  const bool refused = traits.keeps_statistics && !forgets_statistics(traits, arguments);
-  return refused ? Replay::kRefused : traits.replay;
+  return random || std::any_of(arguments.begin(), arguments.end(), [&](const Ingredient& argument) {
+           return std::any_of(argument.parts.begin(), argument.parts.end(), is_read);
+         });
 }
 
 std::shared_ptr<Recipe> write_down(const Call& call,
                                    c10::function_ref<bool(const at::Tensor&)> managed) {
-  const bool forgets = forgets_statistics(call.traits, call.arguments);
-  auto recipe =
-      std::make_shared<Recipe>(Recipe{call.op, call.keys, {}, {}, Settings::now(), call.stream});
+  auto recipe = std::make_shared<Recipe>(
+      Recipe{call.op, call.keys, {}, {}, Settings::now(), call.stream, overwrites(call.traits)});
+  recipe->arguments.reserve(call.arguments.size());
   for (std::uint16_t i = 0; i < call.arguments.size(); ++i) {
-    const bool left_out = forgets && is_statistic(call.traits, i);
-    const c10::IValue& given = call.arguments[i];
-    if (!left_out && !can_be_put_down(call.traits, i, given, managed)) {
-      return nullptr;
-    }
-    std::optional<Ingredient> ingredient =
-        ingredient_of(left_out ? c10::IValue(at::Tensor()) : given, managed);
+    std::optional<Ingredient> ingredient = put_down(call, i, managed);
     if (!ingredient) {
       return nullptr;
     }
-    if (call.traits.find(i) == nullptr) {
-      keep_shapes_only(*ingredient);
-    }
     recipe->arguments.push_back(*std::move(ingredient));
   }
-  if (call.op.hasTag(at::Tag::nondeterministic_seeded)) {
+  if (draws(call.traits, call.arguments)) {
     std::optional<at::Generator> generator = generator_of(call.arguments, call.traits);
     if (!generator) {
       return nullptr;

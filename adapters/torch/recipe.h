@@ -59,16 +59,13 @@ struct Recipe {
   std::optional<RandomState> random;
   Settings settings;
   StreamRef stream = kDefaultStream;  // whose order its copies were made in
+  bool overwrites = false;            // what it writes in place, whatever was there
 
   torch::jit::Stack stack(Develop develop) const;
+  /// Whether it puts into a storage what it reads elsewhere or draws: more than a number.
+  /// REQUIRES: its pictures have their origins.
+  bool fills() const;
 };
-
-/// Whether calls of an operator can be run again with the same bits: it adds up in a fixed order,
-/// keeps nothing, and does not write some tensors while it makes others. Statistics that batch norm
-/// keeps for later do not count, since they are left out when it runs again.
-Replay replay_of(const c10::OperatorHandle& op, const OpTraits& traits);
-/// The same of one call.
-Replay replay_of(const OpTraits& traits, Arguments arguments);
 
 /// A call that is about to run.
 struct Call {

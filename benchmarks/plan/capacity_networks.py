@@ -10,20 +10,22 @@ import torch
 from torch import nn
 
 from benchmarks.train.workloads import (
+    GPT2_MEDIUM,
+    TINY_GPT,
     GPTShape,
     Images,
     MakeOptimizer,
     Workload,
     make_classifier,
     make_gpt,
+    make_library_gpt,
 )
 from examples.models.resnet import BasicBlock, ResNet18
 
-GPT2_MEDIUM = GPTShape(vocabulary=50257, width=1024, heads=16, layers=24, batch=1, length=1024)
-TINY_GPT = GPTShape(vocabulary=200, width=32, heads=2, layers=2, batch=1, length=32)
 STAGES = (6, 32, 6)  # of SuperNeurons' ResNets; the third of four stages grows
 SGD: MakeOptimizer = functools.partial(torch.optim.SGD, lr=1e-4, momentum=0.9)
 DEEP_BATCH = 16
+MakeGPT = Callable[[GPTShape, str, bool], Workload]
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,9 @@ def _resnet50(size: int, device: str, scale: str) -> Grown:
     return Grown(make_classifier(resnet50(), Images(size, 224), device, autocast=True), size)
 
 
-def _gpt2_medium(size: int, device: str, scale: str) -> Grown:
+def _gpt2_medium(size: int, device: str, scale: str, *, make: MakeGPT) -> Grown:
     shape = replace(TINY_GPT if scale == "tiny" else GPT2_MEDIUM, batch=size)
-    return Grown(make_gpt(shape, device, autocast=scale != "tiny"), size * shape.length)
+    return Grown(make(shape, device, scale != "tiny"), size * shape.length)
 
 
 def _deep_resnet(size: int, device: str, scale: str, *, precision: str) -> Grown:
@@ -113,7 +115,14 @@ NETWORKS = {
     "gpt2_medium": Network(
         grows="batch",
         unit="tokens",
-        build=_gpt2_medium,
+        build=functools.partial(_gpt2_medium, make=make_gpt),
+        guesses={"plain": Guess(5, 1), "checkpoint": Guess(9, 1), "headwater": Guess(16, 2)},
+        times_plain=3.2,
+    ),
+    "gpt2_transformers": Network(
+        grows="batch",
+        unit="tokens",
+        build=functools.partial(_gpt2_medium, make=make_library_gpt),
         guesses={"plain": Guess(2, 1), "checkpoint": Guess(9, 1), "headwater": Guess(16, 2)},
         times_plain=8,
     ),

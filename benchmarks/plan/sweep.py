@@ -24,7 +24,7 @@ from benchmarks.train.timed_training import Length, Trainer, ample_budget
 from benchmarks.train.wishes import add_wishes, describe_wishes, wishes_of
 from benchmarks.train.workloads import BUSY
 
-DEFAULT = ("resnet50", "gpt2_medium")
+DEFAULT = ("resnet50", "gpt2_transformers")
 STEP = 5  # percent of the plain peak
 LEAST_WARM_UP = 4  # a plan begins at the 4th step
 SHORT = Length(warm_up=2, timed=1)  # "minimum" makes no plan

@@ -29,7 +29,7 @@ from benchmarks.train.timed_training import (
 )
 from benchmarks.train.wishes import add_wishes, describe_wishes, wishes_of
 
-WORKLOADS = ("resnet50", "gpt2_medium")
+WORKLOADS = ("resnet50", "gpt2_medium", "gpt2_transformers")
 SHARES = (90, 80, 70, 60, 50, 40, 30)
 PEERS = ("save_on_cpu", "checkpoint", "trl")
 LEAST_WARM_UP = 4  # a plan begins at the 4th step

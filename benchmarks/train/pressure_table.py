@@ -27,6 +27,7 @@ OURS = (
 LINES = {  # step ÷ plain step, by percent of the plain peak
     "resnet50": {80: 1.02, 60: 1.05, 40: 1.10, 30: 1.18},
     "gpt2_medium": {80: 1.03, 60: 1.08, 40: 1.15, 30: 1.25},
+    "gpt2_transformers": {80: 1.03, 60: 1.08, 40: 1.15, 30: 1.25},
 }
 CHECKPOINT_LINE = 0.5  # Headwater's overhead ÷ that of a checkpoint a block, at the latter's peak
 OVERHEADS = (

@@ -15,7 +15,8 @@ from examples.models.gpt import GPT
 from examples.models.resnet import ResNet18
 
 NAMES = ("resnet50", "gpt2_medium", "lstm_cells", "tree_lstm")
-BUSY = ("resnet50", "gpt2_medium", "vgg16", "unet", "moe")  # those that keep the GPU busy
+# Those that keep the GPU busy.
+BUSY = ("resnet50", "gpt2_medium", "gpt2_transformers", "vgg16", "unet", "moe")
 
 Loss = Callable[[int], Tensor]
 MakeOptimizer = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
@@ -39,6 +40,10 @@ class Images:
 
     batch: int
     size: int
+
+
+GPT2_MEDIUM = GPTShape(vocabulary=50257, width=1024, heads=16, layers=24, batch=8, length=1024)
+TINY_GPT = GPTShape(vocabulary=200, width=32, heads=2, layers=2, batch=2, length=32)
 
 
 class Workload:
@@ -78,8 +83,9 @@ class Workload:
 
     def blocks(self) -> list[nn.Module]:
         """Parts that a user would wrap in a checkpoint; none where the network has no such."""
-        children = dict(self.net.named_children())
-        groups = [children.get(name) for name in ("blocks", "layer1", "layer2", "layer3", "layer4")]
+        modules = dict(self.net.named_modules())
+        names = ("blocks", "transformer.h", "layer1", "layer2", "layer3", "layer4")
+        groups = [modules.get(name) for name in names]
         return [block for group in groups if group is not None for block in group.children()]
 
 
@@ -95,6 +101,31 @@ def make_gpt(shape: GPTShape, device: str, autocast: bool) -> Workload:
 
     def loss(step: int) -> Tensor:
         return gpt_loss(net, shape, device, step)
+
+    return Workload(net, loss, device, autocast)
+
+
+def make_library_gpt(shape: GPTShape, device: str, autocast: bool) -> Workload:
+    """The same as the transformers library builds it: seven operators for what is one in ours."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        vocab_size=shape.vocabulary,
+        n_embd=shape.width,
+        n_head=shape.heads,
+        n_layer=shape.layers,
+        n_positions=shape.length,
+        bos_token_id=0,
+        eos_token_id=0,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        use_cache=False,
+    )
+    net = GPT2LMHeadModel(config).to(device)
+
+    def loss(step: int) -> Tensor:
+        return gpt_loss(lambda tokens: net(tokens).logits, shape, device, step)
 
     return Workload(net, loss, device, autocast)
 
@@ -175,9 +206,11 @@ def _moe(device: str, tiny: bool) -> Workload:
 
 
 def _gpt2_medium(device: str, tiny: bool) -> Workload:
-    small = GPTShape(vocabulary=200, width=32, heads=2, layers=2, batch=2, length=32)
-    medium = GPTShape(vocabulary=50257, width=1024, heads=16, layers=24, batch=8, length=1024)
-    return make_gpt(small if tiny else medium, device, autocast=not tiny)
+    return make_gpt(TINY_GPT if tiny else GPT2_MEDIUM, device, autocast=not tiny)
+
+
+def _gpt2_transformers(device: str, tiny: bool) -> Workload:
+    return make_library_gpt(TINY_GPT if tiny else GPT2_MEDIUM, device, autocast=not tiny)
 
 
 def _lstm_cells(device: str, tiny: bool) -> Workload:
@@ -200,6 +233,7 @@ _MAKERS = {
     "unet": _unet,
     "moe": _moe,
     "gpt2_medium": _gpt2_medium,
+    "gpt2_transformers": _gpt2_transformers,
     "lstm_cells": _lstm_cells,
     "tree_lstm": _tree_lstm,
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import headwater_counting_allocator as counting_allocator
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from bits import as_bytes
 
 import headwater
@@ -112,6 +113,47 @@ def test_an_operator_that_writes_its_arguments_is_not_run_twice(
     assert headwater.stats().num_evacuations == 0
     assert headwater.stats().pinned_bytes == 0
     assert len(others) == 7
+
+
+def test_attention_that_draws_nothing_is_run_twice(full_device: Callable[[int], None]) -> None:
+    torch.manual_seed(0)
+    query = torch.randn(1, 8, 512, 64)
+    plain = F.scaled_dot_product_attention(query, query, query).tolist()
+    headwater.enable("16MiB", device="cpu")
+    tensors = halves(9)
+    query = query + 0
+    full_device(MIB // 2)
+    result = F.scaled_dot_product_attention(query, query, query)
+    assert headwater.stats().num_evacuations > 0
+    full_device(16 * MIB)
+    assert result.tolist() == plain
+    assert all(tensor[0] == 0.5 for tensor in tensors)
+
+
+def test_what_is_drawn_again_for_want_of_room_is_the_same(
+    full_device: Callable[[int], None],
+) -> None:
+    source = halves(1)[0]
+    torch.manual_seed(0)
+    plain, _ = torch.native_dropout(source, 0.5, True)
+    expected, state = plain.tolist(), torch.get_rng_state()
+    del plain
+    headwater.enable("16MiB", device="cpu")
+    source = source + 0
+    torch.manual_seed(0)
+    with headwater.region("recompute"):
+        drawn, _ = torch.native_dropout(source, 0.5, True)
+    others = halves(16)
+    assert headwater.stats().num_given_up > 0
+    del others[-3:]  # the budget has room
+    full_device(MIB // 2)  # enough for the mask: it is drawn before room is wanted
+    drawn.add_(0)
+    assert headwater.stats().num_replays > 0
+    assert headwater.stats().num_evacuations > 0
+    full_device(16 * MIB)
+    assert drawn.tolist() == expected
+    assert torch.equal(torch.get_rng_state(), state)
+    assert len(others) == 13
 
 
 class Training:
