@@ -242,7 +242,7 @@ void run_managed(SessionState& session,
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
   if (scope.leaves_recipe()) {
-    scope.write_recipe(keys);
+    scope.leave_recipe(keys);
   }
   if (scope.can_begin_again()) {
     redispatch_with_further_tries(scope, op, traits, keys, stack);

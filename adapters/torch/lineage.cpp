@@ -164,22 +164,21 @@ void Lineage::add_dependent(Origin& origin, const std::shared_ptr<Origin>& depen
 std::vector<std::shared_ptr<Origin>> Lineage::to_replay(std::span<const Use> uses) {
   cache_.mutex().assume_held();
   std::vector<std::shared_ptr<Origin>> found;
+  c10::SmallVector<std::shared_ptr<Origin>, 4> written;
   for (const Use& use : uses) {
     if (use.tensor->residency == Residency::kGivenUp) {
       found.push_back(find(*use.tensor));
     } else if (use.access != AccessKind::kRead) {
-      const std::shared_ptr<Origin> origin = find(*use.tensor);
-      if (std::shared_ptr<Origin> dependent = origin ? dependent_given_up(*origin) : nullptr) {
-        found.push_back(std::move(dependent));
+      if (std::shared_ptr<Origin> origin = find(*use.tensor)) {
+        if (std::shared_ptr<Origin> dependent = dependent_given_up(*origin)) {
+          found.push_back(std::move(dependent));
+        }
+        written.push_back(std::move(origin));
       }
     }
   }
-  if (!found.empty()) {
-    return found;
-  }
-  for (const Use& use : uses) {
-    const bool writes = use.access != AccessKind::kRead;
-    if (const std::shared_ptr<Origin> origin = writes ? find(*use.tensor) : nullptr) {
+  if (found.empty()) {
+    for (const std::shared_ptr<Origin>& origin : written) {
       refuse_dependents(*origin);
     }
   }

@@ -30,14 +30,14 @@ bool OpScope::must_replay_first() {
   return true;
 }
 
-bool OpScope::must_be_boxed() {
+bool OpScope::must_be_boxed(c10::ArrayRef<TensorUse> tensors) {
   const Conductor::Recipe recipe = session_.runtime().conductor().next_recipe();
   if (recipe == Conductor::Recipe::kNeeded ||
       (recipe == Conductor::Recipe::kNoPlan && Lineage::recording())) {
     return true;
   }
-  const auto writes = [](const Use& use) { return use.access != AccessKind::kRead; };
-  return session_.lineage().active() && std::any_of(uses_.begin(), uses_.end(), writes);
+  const auto writes = [](const TensorUse& use) { return use.access != AccessKind::kRead; };
+  return session_.lineage().active() && std::any_of(tensors.begin(), tensors.end(), writes);
 }
 
 void OpScope::mark_used_unseen() {
@@ -50,6 +50,15 @@ bool OpScope::leaves_recipe() {
   const bool by_plan = played_ && played_->recipe != Conductor::Recipe::kNoPlan;
   replayable_ = by_plan ? Replayable::kByPlan : Replayable::kAlways;
   return by_plan ? played_->recipe == Conductor::Recipe::kNeeded : Lineage::recording();
+}
+
+void OpScope::leave_recipe(c10::DispatchKeySet keys) {
+  write_recipe(keys);
+  if (played_ && played_->began) {  // what that took is not the operator's
+    const CacheLock lock(cache_);
+    session_.runtime().conductor().start_clock(*played_);
+  }
+  needs_.begin();
 }
 
 void OpScope::write_recipe(c10::DispatchKeySet keys) {
@@ -111,7 +120,7 @@ void OpScope::find_fresh(c10::ArrayRef<c10::IValue> results) {
   }
 }
 
-void OpScope::leave_recipe() {
+void OpScope::tie_recipe() {
   Lineage& lineage = session_.lineage();
   if (written_ != nullptr) {
     lineage.wrote(*written_, {recipe_}, replayable_);

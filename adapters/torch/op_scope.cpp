@@ -109,13 +109,16 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
   session_.release_finished_work();
   stream_ = session_.memory().current_stream();
   const CacheLock lock(cache_);
+  if (must_be_boxed(tensors)) {
+    return false;
+  }
   for (const TensorUse& use : tensors) {
     for_each_storage(*use.tensor, [&](c10::StorageImpl& storage, Adoption adoption) {
       cache_.mutex().assume_held();
       find_storage(storage, adoption, use.access, stream_);
     });
   }
-  if (any_absent() || !needs_.still_fit() || must_be_boxed()) {
+  if (any_absent() || !needs_.still_fit()) {
     return false;
   }
   // Before its tensors are pinned: some may be copied from now on, and some may go.
@@ -162,7 +165,7 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   }
   adopt(results, stream, nullptr);
   if (recipe_) {
-    leave_recipe();
+    tie_recipe();
   }
   if (num_places_ > 0) {
     pack_places(results.back().toTensor());

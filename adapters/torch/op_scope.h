@@ -45,7 +45,7 @@ class OpScope {
   /// Whether it is to leave a recipe, by a plan or else by the region it runs in.
   [[nodiscard]] bool leaves_recipe();
   /// Writes down how it can run again, once its tensors are there.
-  void write_recipe(c10::DispatchKeySet keys);
+  void leave_recipe(c10::DispatchKeySet keys);
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
   /// The same after acquire_resident().
@@ -135,15 +135,16 @@ class OpScope {
   /// False, with nothing pinned, when something would have to move.
   bool try_acquire_resident() HEADWATER_REQUIRES(cache_.mutex());
   /// Whether it can only be boxed, since it leaves a recipe or changes what recipes need.
-  bool must_be_boxed() HEADWATER_REQUIRES(cache_.mutex());
+  bool must_be_boxed(c10::ArrayRef<TensorUse> tensors) HEADWATER_REQUIRES(cache_.mutex());
   /// Whether something has to be made again before it can run.
   bool must_replay_first() HEADWATER_REQUIRES(cache_.mutex());
+  void write_recipe(c10::DispatchKeySet keys);
   /// Finds the one tensor it writes, if any. False when there are more.
   bool find_written() HEADWATER_REQUIRES(cache_.mutex());
   /// Remembers the results that are in storages of their own, before they are adopted.
   void find_fresh(c10::ArrayRef<c10::IValue> results) HEADWATER_REQUIRES(cache_.mutex());
   /// Ties its recipe to what it has made or written.
-  void leave_recipe() HEADWATER_REQUIRES(cache_.mutex());
+  void tie_recipe() HEADWATER_REQUIRES(cache_.mutex());
   /// Remembers how many places there are to find, or says that the result can be packed for them.
   void count_places(Arguments arguments);
   void pack_places(const at::Tensor& result) HEADWATER_REQUIRES(cache_.mutex());
