@@ -1,12 +1,6 @@
 #include "replay.h"
 
-#include "headwater/device/sim/clock.h"
-#include "headwater/device/sim/sim_device.h"
-#include "headwater/device/sim/sim_host_memory.h"
-#include "headwater/memory/host_pool.h"
-#include "headwater/offload/tensor_cache.h"
-#include "support/recording_listener.h"
-#include "support/sim_device_memory.h"
+#include "sim_rig.h"
 
 #include <utility>
 #include <vector>
@@ -14,40 +8,21 @@
 namespace headwater::replay {
 namespace {
 
-constexpr std::size_t kRoom = std::size_t{1} << 30;
-constexpr std::size_t kSlabBytes = std::size_t{1} << 20;
-
 std::size_t unit_bytes(std::size_t batch) {
   return batch * kNumberBytes;
 }
 
-sim::Options device_options(const Machine& machine, std::size_t unit) {
+sim::Link link_of(const Machine& machine, std::size_t unit) {
   const double bytes_per_s = machine.link_bytes_per_s / static_cast<double>(unit);
-  return {.capacity = kRoom,
-          .link = {.to_device_bytes_per_second = bytes_per_s,
-                   .to_host_bytes_per_second = bytes_per_s,
-                   .latency_ns = machine.latency_ns}};
+  return {.to_device_bytes_per_second = bytes_per_s,
+          .to_host_bytes_per_second = bytes_per_s,
+          .latency_ns = machine.latency_ns};
 }
 
-class Rig {
- public:
-  Rig(const Machine& machine, const ReplayOptions& options)
-      : device(clock, device_options(machine, unit_bytes(options.batch))),
-        memory(device),
-        host(kRoom),
-        pool(host, kRoom, kSlabBytes),
-        budget(options.budget_bytes > 0 ? options.budget_bytes / unit_bytes(options.batch) : kRoom),
-        cache({device, memory, {&pool}, budget, listener}, Strictness::kHard) {}
-
-  sim::Clock clock;
-  sim::Device device;
-  support::SimDeviceMemory memory;
-  sim::HostMemory host;
-  HostPool pool;
-  Budget budget;
-  support::RecordingListener listener;
-  TensorCache cache;
-};
+std::size_t budget_of(const ReplayOptions& options) {
+  return options.budget_bytes > 0 ? options.budget_bytes / unit_bytes(options.batch)
+                                  : SimRig::kRoom;
+}
 
 class Step {
  public:
@@ -60,7 +35,7 @@ class Step {
         options_(options),
         speed_(machine.speed),
         liveness_(program.trace()),
-        rig_(machine, options),
+        rig_(link_of(machine, unit_bytes(options.batch)), budget_of(options)),
         tensors_(program.tensors.size()),
         last_forward_use_(program.tensors.size()),
         last_use_(program.tensors.size()),
@@ -189,7 +164,7 @@ class Step {
   const ReplayOptions options_;
   const Speed speed_;
   const Liveness liveness_;
-  Rig rig_;
+  SimRig rig_;
   std::vector<Tensor*> tensors_;  // null before they are made and once they are freed
   std::vector<std::size_t> last_forward_use_;
   std::vector<std::size_t> last_use_;
