@@ -4,6 +4,7 @@
 #include "direct_ops.h"
 #include "dispatch_key.h"
 #include "exactness.h"
+#include "inheritance.h"
 #include "list_ops.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
@@ -21,27 +22,6 @@
 
 namespace headwater::adapter {
 namespace {
-
-/// Where the device has no room although the budget has, others leave and it runs again, if it may.
-void redispatch_with_further_tries(OpScope& scope,
-                                   const c10::OperatorHandle& op,
-                                   const OpTraits& traits,
-                                   c10::DispatchKeySet keys,
-                                   torch::jit::Stack& stack) {
-  const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
-  const std::size_t below = stack.size() - arguments.size();
-  for (;;) {
-    try {
-      return redispatch_below(op, keys, stack);
-    } catch (const c10::OutOfMemoryError& error) {
-      if (!scope.try_again(error)) {
-        throw;
-      }
-    }
-    stack.resize(below);
-    stack.insert(stack.end(), arguments.begin(), arguments.end());
-  }
-}
 
 /// False, with its arguments on the stack again, when the device has no room for it.
 bool try_redispatch(const c10::OperatorHandle& op,
@@ -244,7 +224,9 @@ void run_managed(SessionState& session,
   if (scope.leaves_recipe()) {
     scope.leave_recipe(keys);
   }
-  if (scope.can_begin_again()) {
+  if (scope.inherits()) {
+    run_in_heir({scope, op, traits, keys}, stack);
+  } else if (scope.can_begin_again()) {
     redispatch_with_further_tries(scope, op, traits, keys, stack);
   } else {
     redispatch_below(op, keys, stack);

@@ -9,6 +9,7 @@
 
 namespace headwater::adapter {
 
+class OpScope;
 class SessionState;
 
 /// Sends every operator of attached threads through `session` until stop_intercepting. Throws
@@ -33,6 +34,14 @@ void intercept(const c10::OperatorHandle& op,
 void redispatch_below(const c10::OperatorHandle& op,
                       c10::DispatchKeySet keys,
                       torch::jit::Stack& stack);
+
+/// The same of one that may begin again: where the device has no room although the budget has,
+/// others leave and it runs once more.
+void redispatch_with_further_tries(OpScope& scope,
+                                   const c10::OperatorHandle& op,
+                                   const OpTraits& traits,
+                                   c10::DispatchKeySet keys,
+                                   torch::jit::Stack& stack);
 
 /// Runs a collective: its tensors stay where they are until it is done.
 void run_collective(SessionState& session,

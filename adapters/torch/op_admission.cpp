@@ -1,5 +1,6 @@
 #include "cache_lock.h"
 #include "exactness.h"
+#include "interceptor.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
 #include "session_state.h"
@@ -11,6 +12,26 @@
 // What an operator asks for while it runs.
 
 namespace headwater::adapter {
+
+void redispatch_with_further_tries(OpScope& scope,
+                                   const c10::OperatorHandle& op,
+                                   const OpTraits& traits,
+                                   c10::DispatchKeySet keys,
+                                   torch::jit::Stack& stack) {
+  const auto arguments = torch::jit::last(stack, traits.num_arguments).vec();
+  const std::size_t below = stack.size() - arguments.size();
+  for (;;) {
+    try {
+      return redispatch_below(op, keys, stack);
+    } catch (const c10::OutOfMemoryError& error) {
+      if (!scope.try_again(error)) {
+        throw;
+      }
+    }
+    stack.resize(below);
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
+  }
+}
 
 bool OpScope::try_again(const c10::OutOfMemoryError& error) {
   const bool lacks_budget = dynamic_cast<const OutOfBudget*>(&error) != nullptr;

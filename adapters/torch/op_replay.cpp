@@ -63,7 +63,8 @@ void OpScope::leave_recipe(c10::DispatchKeySet keys) {
 
 void OpScope::write_recipe(c10::DispatchKeySet keys) {
   const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
-  if (in_backward || replay_of(traits_, arguments_) == Replay::kRefused) {
+  const bool by_plan = replayable_ == Replayable::kByPlan;  // which knows what backward holds
+  if ((in_backward && !by_plan) || replay_of(traits_, arguments_) == Replay::kRefused) {
     return;
   }
   // Whoever holds one of them may write it unseen.

@@ -2,6 +2,7 @@
 
 #include "cache_lock.h"
 #include "exactness.h"
+#include "headwater/plan/inherit/inheritances.h"
 #include "out_of_memory.h"
 #include "replay.h"
 #include "session_state.h"
@@ -68,14 +69,19 @@ void OpScope::acquire(Arguments arguments) {
 
 std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& key) {
   const StreamRef stream = session_.memory().current_stream();
-  const Request request = needs_.predict(arguments_, key);
+  Request request = needs_.predict(arguments_, key);
   const CacheLock lock(cache_);
   uses_.clear();
   find_tensors(arguments_, stream);
   stream_ = stream;
-  note_begin(key, [&] { return replay_of(traits_, arguments_); });  // what it sends away makes room
+  note_begin(key, [&] { return arguments_; });  // what it sends away makes room
   if (must_replay_first()) {
     return std::nullopt;
+  }
+  const Tensor* const testator = find_testator();
+  inherits_ = testator != nullptr;
+  if (inherits_) {
+    request.new_bytes = std::min(request.new_bytes, inheriting_workspace(testator->bytes));
   }
   try {
     reserved_ = cache_.acquire(uses_, request, stream);
@@ -88,6 +94,9 @@ std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& ke
   mark_pinned();
   if (is_replaying()) {
     mark_used_unseen();
+  }
+  if (inherits_) {  // in pieces it takes another time, and allocates what others do not
+    return std::nullopt;
   }
   if (played_) {
     session_.runtime().conductor().start_clock(*played_);
@@ -122,10 +131,10 @@ bool OpScope::acquire_resident(c10::ArrayRef<TensorUse> tensors,
     return false;
   }
   // Before its tensors are pinned: some may be copied from now on, and some may go.
-  note_begin(key, [&] {
-    return replay_differs_by_call(traits_) ? replay_of(traits_, box()) : traits_.replay;
-  });
-  if (any_absent() || leaves_recipe() || !try_acquire_resident()) {
+  torch::jit::Stack boxed;
+  note_begin(key, [&]() -> Arguments { return boxed = box(); });
+  const bool inherits = played_ && played_->inherits;
+  if (any_absent() || leaves_recipe() || inherits || !try_acquire_resident()) {
     hand_on();
     return false;
   }
@@ -160,6 +169,7 @@ void OpScope::finish(c10::ArrayRef<c10::IValue> results) {
   const StreamRef stream = session_.memory().current_stream();
   const CacheLock lock(cache_);
   reserved_.release();
+  inherited_.release();
   if (recipe_) {
     find_fresh(results);
   }

@@ -7,6 +7,7 @@
 #include "tensor_walk.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Storage.h>
 #include <c10/util/Exception.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
@@ -46,6 +47,11 @@ class OpScope {
   [[nodiscard]] bool leaves_recipe();
   /// Writes down how it can run again, once its tensors are there.
   void leave_recipe(c10::DispatchKeySet keys);
+  /// Whether its result is to take the bytes of its first argument, by a plan.
+  [[nodiscard]] bool inherits() const { return inherits_; }
+  /// A storage around the device bytes of its first argument, which has been given up then.
+  /// REQUIRES: inherits(), and acquire() has succeeded.
+  [[nodiscard]] c10::Storage take_inheritance();
   /// Adopts the tensors among the results, unpins all and restores the budget.
   void finish(c10::ArrayRef<c10::IValue> results);
   /// The same after acquire_resident().
@@ -116,7 +122,7 @@ class OpScope {
   /// Bytes of the tensors the operator was given, each counted once.
   std::size_t pinned_bytes();
   /// Tells the conductor that the operator begins, or what it has made.
-  void note_begin(OpKeyOnce& key, c10::function_ref<Replay()> replay)
+  void note_begin(OpKeyOnce& key, c10::function_ref<Arguments()> box)
       HEADWATER_REQUIRES(cache_.mutex());
   /// The operator begins again, boxed, on this thread: it has been told of already.
   void hand_on();
@@ -131,6 +137,8 @@ class OpScope {
   /// Says that work the program does not know of uses its tensors: later work on other streams has
   /// to wait for it.
   void mark_used_unseen() HEADWATER_REQUIRES(cache_.mutex());
+  /// The tensor whose bytes its result can take; null when there is none.
+  Tensor* find_testator() HEADWATER_REQUIRES(cache_.mutex());
   bool any_absent() const HEADWATER_REQUIRES(cache_.mutex());
   /// False, with nothing pinned, when something would have to move.
   bool try_acquire_resident() HEADWATER_REQUIRES(cache_.mutex());
@@ -160,6 +168,8 @@ class OpScope {
   c10::SmallVector<Use, 16> uses_;
   bool pinned_ = false;
   Reservation reserved_;
+  bool inherits_ = false;
+  Reservation inherited_;                    // of the bytes that its result takes
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;
   std::size_t admitted_bytes_ = 0;  // the same with what was reserved for it

@@ -224,6 +224,10 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   traits.transposed = find_argument(schema, "transposed");
   traits.keeps_statistics = unmarked_writes().contains(traits.name);
   traits.replay = replay_of(op, traits);
+  traits.inherits =
+      traits.name.ends_with("_softmax") || traits.name.ends_with("_softmax_backward_data");
+  traits.inherits =
+      traits.inherits && traits.name.starts_with("aten::_") && traits.overload.empty();
   traits.finds_places = traits.name == "aten::max_pool2d_with_indices" && traits.overload.empty();
   return traits;
 }

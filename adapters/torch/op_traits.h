@@ -65,6 +65,7 @@ struct OpTraits {
   std::optional<std::size_t> transposed;  // argument of a convolution
   Replay replay = Replay::kRefused;
   bool keeps_statistics = false;  // so that it can be replayed only where it forgets them
+  bool inherits = false;  // some calls can leave their result in the bytes of their first argument
   bool finds_places = false;  // its second result: places in the last two dimensions of its first
                               // argument
 };

@@ -1,3 +1,5 @@
+#include "exactness.h"
+#include "inheritance.h"
 #include "op_scope.h"
 #include "replay.h"
 #include "session_state.h"
@@ -39,7 +41,7 @@ void OpScope::hand_on() {
   to_ask_about_.reset();
 }
 
-void OpScope::note_begin(OpKeyOnce& key, c10::function_ref<Replay()> replay) {
+void OpScope::note_begin(OpKeyOnce& key, c10::function_ref<Arguments()> box) {
   if (handed_on.played) {
     HandedOn before = std::exchange(handed_on, {});
     if (before.schema == &op_.schema() && before.session == &session_ && !is_replaying()) {
@@ -50,13 +52,14 @@ void OpScope::note_begin(OpKeyOnce& key, c10::function_ref<Replay()> replay) {
   Conductor& conductor = session_.runtime().conductor();
   if (!played_ && conductor.watching() && !is_replaying()) {  // an attempt may have gone before
     const Phase phase = phase_now();
-    played_ = conductor.begin_op({.key = key(),
-                                  .stream = 0,
-                                  .phase = phase,
-                                  .replay = replay(),
-                                  .wish = wish_for(key, phase)},
-                                 uses_,
-                                 stream_);
+    OpStart start{
+        .key = key(), .phase = phase, .replay = traits_.replay, .wish = wish_for(key, phase)};
+    if (replay_differs_by_call(traits_)) {
+      start.replay = replay_of(traits_, box());
+    } else if (traits_.inherits && can_inherit(traits_, box())) {
+      start.inherits = Inherits::kFirstInput;
+    }
+    played_ = conductor.begin_op(start, uses_, stream_);
     if (auto* names = session_.op_names()) {
       names->try_emplace(key(), traits_.name);
     }

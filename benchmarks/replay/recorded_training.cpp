@@ -86,25 +86,29 @@ void RecordedTraining::run_op(Position position) {
   for (const Ordinal tensor : liveness.released(position)) {
     forget(tensor);
   }
-  const std::vector<Use> uses = uses_of(position);
+  std::vector<Use> uses = uses_of(position);
   std::optional<Conductor::Op> op;
   if (conductor_.watching()) {
     const MutexLock lock(rig_.cache.mutex());
     op = conductor_.begin_op(liveness.op(position), uses, kDefaultStream);
   }
   replay(uses);
+  const bool inherits =
+      op && op->inherits && TensorCache::can_hand_down(*uses.front().tensor, kDefaultStream);
   std::size_t new_bytes = liveness.workspace_bytes(position);
   for (const Ordinal made : liveness.made(position)) {
-    new_bytes += liveness.lifetimes()[made].bytes;
+    const std::size_t bytes = liveness.lifetimes()[made].bytes;
+    new_bytes += inherits ? inheriting_workspace(bytes) : bytes;
   }
   Reservation reserved = acquire(uses, new_bytes);
   if (op) {
     const MutexLock lock(rig_.cache.mutex());
     conductor_.start_clock(*op);
   }
-  rig_.device.compute(kDefaultStream, step_.costs.op_ns[position]);
+  const std::uint64_t op_ns = step_.costs.op_ns[position];
+  rig_.device.compute(kDefaultStream, op_ns + (inherits ? op_ns * 2 / 3 : 0));
   reserved.release();
-  const std::vector<Tensor*> made = make_results(position);
+  const std::vector<Tensor*> made = inherits ? inherit(position, uses) : make_results(position);
   if (op) {
     const MutexLock lock(rig_.cache.mutex());
     conductor_.end_op(*op, made, liveness.workspace_bytes(position));
@@ -124,6 +128,18 @@ std::vector<Tensor*> RecordedTraining::make_results(Position position) {
     made.push_back(tensors_[tensor]);
   }
   return made;
+}
+
+std::vector<Tensor*> RecordedTraining::inherit(Position position, std::vector<Use>& uses) {
+  const MutexLock lock(rig_.cache.mutex());
+  Tensor& from = *uses.front().tensor;
+  rig_.cache.release({uses.data(), 1});
+  uses.erase(uses.begin());
+  HandedDown inheritance = rig_.cache.hand_down(from);
+  Tensor& heir = rig_.cache.adopt(
+      std::move(inheritance.bytes), std::move(inheritance.charge), this, kDefaultStream);
+  tensors_[step_.liveness.made(position).front()] = &heir;
+  return {&heir};
 }
 
 void RecordedTraining::leave_recipe(Position position, Conductor::Recipe recipe) {

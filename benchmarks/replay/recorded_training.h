@@ -40,6 +40,8 @@ class RecordedTraining {
   void run_op(Position position);
   /// What the operator makes, in order.
   std::vector<Tensor*> make_results(Position position);
+  /// The same of one whose result takes the bytes of its first input.
+  std::vector<Tensor*> inherit(Position position, std::vector<Use>& uses);
   void leave_recipe(Position position, Conductor::Recipe recipe);
   void replay(std::span<const Use> uses);
   std::vector<ToMake> replay_order(std::vector<Ordinal> wanted) const;

@@ -53,6 +53,7 @@ class Stats:
     num_stows: int = 0  # tensors written to disk
     num_recalls: int = 0  # tensors read back from it
     num_recalls_ahead: int = 0  # of those, begun before an operator asked
+    num_inherited: int = 0  # tensors whose bytes an operator's result took, see the docs on plans
     num_given_up: int = 0  # tensors whose bytes went without a copy: operators can make them again
     num_replays: int = 0  # tensors made again
     num_replayed_ops: int = 0  # operators that ran once more for that

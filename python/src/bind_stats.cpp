@@ -41,6 +41,7 @@ py::dict stats() {
   d["num_recalls"] = s.moves.num_recalls;
   d["num_recalls_ahead"] = s.moves.num_recalls_ahead;
   d["num_given_up"] = s.moves.num_given_up;
+  d["num_inherited"] = s.moves.num_inherited;
   d["num_replays"] = s.moves.num_replays;
   d["bytes_replayed"] = s.moves.bytes_replayed;
   d["num_offloads"] = s.moves.num_offloads;

@@ -48,6 +48,33 @@ TEST_F(ReplayableTensorsTest, TheirRoomIsMadeWithoutACopy) {
   EXPECT_EQ(rig_.statistics().bytes_offloaded, 0U);
 }
 
+TEST_F(ReplayableTensorsTest, TheirBytesMayBecomeAnotherTensors) {
+  ASSERT_TRUE(TensorCache::can_hand_down(tensor_, kDefaultStream));
+  const void* const address = tensor_.device.data();
+  Tensor* heir = nullptr;
+  {
+    const MutexLock lock(rig_.cache.mutex());
+    HandedDown inheritance = rig_.cache.hand_down(tensor_);
+    EXPECT_EQ(rig_.budget.used(), kBytes);
+    heir = &rig_.cache.adopt(
+        std::move(inheritance.bytes), std::move(inheritance.charge), this, kDefaultStream);
+  }
+  EXPECT_EQ(heir->device.data(), address);
+  EXPECT_EQ(tensor_.residency, Residency::kGivenUp);
+  EXPECT_EQ(rig_.statistics().num_inherited, 1U);
+  EXPECT_EQ(rig_.statistics().num_given_up, 0U);
+  replay();
+  EXPECT_EQ(rig_.bytes_of(tensor_), pattern(1, kBytes));
+  EXPECT_EQ(rig_.budget.used(), 2 * kBytes);
+}
+
+TEST_F(ReplayableTensorsTest, UnlessSomebodyHasUsedThemAlreadyOrWillElsewhere) {
+  EXPECT_FALSE(TensorCache::can_hand_down(rig_.make(kBytes, 2), kDefaultStream));
+  EXPECT_FALSE(TensorCache::can_hand_down(tensor_, StreamRef(7)));
+  rig_.read(tensor_);
+  EXPECT_FALSE(TensorCache::can_hand_down(tensor_, kDefaultStream));
+}
+
 TEST_F(ReplayableTensorsTest, OneThatWasWrittenIsCopied) {
   rig_.write(tensor_);
   EXPECT_EQ(rig_.reclaim(kBytes), kBytes);

@@ -67,6 +67,25 @@ void ReplayableProgram::make_tensor() {
   for (const TensorId made : builder_.op(op)) {
     alive_.push_back(made);
   }
+  if (op.makes.size() == 1 && one_in(3, dice_)) {
+    inherit(op.makes[0]);
+  }
+}
+
+void ReplayableProgram::inherit(std::size_t bytes) {
+  const TensorId from = alive_.back();
+  TraceBuilder::Op op{.reads = {from, any()},
+                      .makes = {bytes},
+                      .time_ns = 1 + dice_.roll(50),
+                      .phase = Phase::kForward,
+                      .replay = any_replay(),
+                      .inherits = Inherits::kFirstInput};
+  const TensorId heir = builder_.op(op)[0];
+  if (!one_in(3, dice_)) {
+    builder_.release(from);
+    alive_.pop_back();
+  }
+  alive_.push_back(heir);
 }
 
 void ReplayableProgram::write_in_place() {

@@ -11,8 +11,8 @@
 namespace headwater::support {
 
 /// A step drawn at random for what gives tensors up: forward runs operators of all kinds on what is
-/// there, some in place, some refused, some that draw random numbers or keep statistics; many
-/// results are freed soon. Backward uses the others in reverse, or nearly so.
+/// there, some in place or by inheritance, some refused, some that draw random numbers or keep
+/// statistics; many results are freed soon. Backward uses the others in reverse, or nearly so.
 class ReplayableProgram {
  public:
   explicit ReplayableProgram(unsigned seed) : dice_(seed) {}
@@ -23,6 +23,8 @@ class ReplayableProgram {
   TensorId any();
   void run_forward();
   void make_tensor();
+  /// Makes a tensor of one that was made right before, and may have no more use for that.
+  void inherit(std::size_t bytes);
   void write_in_place();
   void free_one();
   void run_backward();

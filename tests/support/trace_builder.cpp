@@ -18,9 +18,12 @@ std::vector<TensorId> TraceBuilder::op(const Op& op) {
   for (const TensorId tensor : op.writes) {
     uses.push_back(access(tensor, AccessKind::kWrite));
   }
-  const Position position = trace_.begin_op(
-      {.key = OpKey(op.key), .stream = 0, .phase = op.phase, .replay = op.replay, .wish = op.wish},
-      uses);
+  const Position position = trace_.begin_op({.key = OpKey(op.key),
+                                             .phase = op.phase,
+                                             .replay = op.replay,
+                                             .wish = op.wish,
+                                             .inherits = op.inherits},
+                                            uses);
   std::vector<TensorId> results;
   std::vector<Access> made;
   for (const std::size_t bytes : op.makes) {

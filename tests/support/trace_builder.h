@@ -23,6 +23,7 @@ class TraceBuilder {
     Phase phase = Phase::kUnknown;
     Replay replay = Replay::kRefused;
     Wish wish = Wish::kNone;
+    Inherits inherits = Inherits::kNothing;
   };
 
   /// A tensor that is there before the operators that use it.

@@ -163,14 +163,32 @@ TEST(TraceCodecTest, TheBytesOfAVersionStayTheSame) {
                        .stream = 1,
                        .phase = Phase::kForward,
                        .replay = Replay::kSeeded,
-                       .wish = Wish::kOffload};
+                       .wish = Wish::kOffload,
+                       .inherits = Inherits::kFirstInput};
   EXPECT_EQ(in_hex(encode(kept_archive(step))),
-            "894857540D0A1A0A02000000"
+            "894857540D0A1A0A03000000"
             "0107000000C1DC68AB00010373696D00"
-            "0228000000D4FAE351"
-            "0000020000AB0000000000000085808080800500000501011404AC0C120303C00C0204050C05D804"
+            "0228000000D4DCA0E8"
+            "0000020000AB0000000000000085808080800D00000501011404AC0C120303C00C0204050C05D804"
             "0207000000F81343B601010002000804"
             "0301000000919B38E402");
+}
+
+TEST(TraceCodecTest, BytesOfTheSecondVersionAreStillRead) {
+  StepTrace step = kept_step();
+  step.ops[0].start = {.key = OpKey(0xAB),
+                       .stream = 1,
+                       .phase = Phase::kForward,
+                       .replay = Replay::kSeeded,
+                       .wish = Wish::kOffload};
+  EXPECT_EQ(decode(from_hex(
+                "894857540D0A1A0A02000000"
+                "0107000000C1DC68AB00010373696D00"
+                "0228000000D4FAE351"
+                "0000020000AB0000000000000085808080800500000501011404AC0C120303C00C0204050C05D804"
+                "0207000000F81343B601010002000804"
+                "0301000000919B38E402")),
+            kept_archive(step));
 }
 
 TEST(TraceCodecTest, BytesOfTheFirstVersionAreStillRead) {

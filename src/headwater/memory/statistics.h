@@ -22,7 +22,8 @@ struct Statistics {
   std::uint64_t num_given_up = 0;       // tensors whose bytes are nowhere until they are replayed
   std::uint64_t num_replays = 0;        // tensors whose bytes operators have made again
   std::uint64_t bytes_replayed = 0;
-  std::uint64_t stall_ns = 0;  // time the caller waited for moves
+  std::uint64_t num_inherited = 0;  // tensors whose device bytes an operator's result took
+  std::uint64_t stall_ns = 0;       // time the caller waited for moves
 
   bool operator==(const Statistics&) const = default;
 };
@@ -45,6 +46,7 @@ constexpr Statistics operator-(const Statistics& later, const Statistics& earlie
       .num_given_up = later.num_given_up - earlier.num_given_up,
       .num_replays = later.num_replays - earlier.num_replays,
       .bytes_replayed = later.bytes_replayed - earlier.bytes_replayed,
+      .num_inherited = later.num_inherited - earlier.num_inherited,
       .stall_ns = later.stall_ns - earlier.stall_ns,
   };
 }

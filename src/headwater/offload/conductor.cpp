@@ -70,6 +70,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
         .phase = start.phase,
         .place = std::nullopt,
         .recipe = Recipe::kNoPlan,
+        .inherits = false,
         .stream = stream,
         .began = {}};
   if (score_) {
@@ -80,6 +81,7 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     move_unplanned(start.phase, stream);
   } else if (op.place) {
     op.recipe = recipe_at(*op.place);
+    op.inherits = score_->inherits(*op.place);
     follow_plan(*op.place, stream);
   } else {
     op.recipe = Recipe::kUnneeded;

@@ -43,6 +43,7 @@ class Conductor final : public TensorWatcher {
     Phase phase = Phase::kUnknown;
     std::optional<Position> place;  // in the step before
     Recipe recipe = Recipe::kNoPlan;
+    bool inherits = false;  // by the plan, see Inheritance
     StreamRef stream = kDefaultStream;
     Event began;  // empty unless it is timed
   };
@@ -198,8 +199,8 @@ class Conductor final : public TensorWatcher {
   std::vector<Ordinal> to_write_back_;  // due, but somebody used them
   std::vector<Ordinal> to_give_up_;     // the same
   std::vector<Tensor*> due_back_;
-  std::vector<Access> accesses_;        // of the operator at hand, kept for their room
-  std::size_t reserve_ = 0;             // bytes of the budget that are for others
+  std::vector<Access> accesses_;  // of the operator at hand, kept for their room
+  std::size_t reserve_ = 0;       // bytes of the budget that are for others
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_ops_held_back_ = 0;
   std::uint64_t num_refused_ = 0;

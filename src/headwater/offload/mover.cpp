@@ -1,5 +1,6 @@
 #include "headwater/offload/mover.h"
 
+#include "headwater/base/check.h"
 #include "headwater/base/error.h"
 
 #include <algorithm>
@@ -69,6 +70,15 @@ void Mover::give_up(Tensor& tensor) {
   tensor.charge.release();
   listener_.on_move(tensor);
   ++statistics_.num_given_up;
+}
+
+HandedDown Mover::hand_down(Tensor& tensor) {
+  HEADWATER_CHECK_EQ(tensor.num_pins, 0U);
+  registry_.apply(tensor, ResidencyEvent::kGiveUp);
+  HandedDown inheritance{std::move(tensor.device), std::move(tensor.charge)};
+  listener_.on_move(tensor);
+  ++statistics_.num_inherited;
+  return inheritance;
 }
 
 void Mover::take_over(Tensor& tensor, Tensor& twin) {

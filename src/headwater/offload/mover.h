@@ -16,6 +16,12 @@
 
 namespace headwater {
 
+/// Device bytes on their way from one tensor to another, charged meanwhile.
+struct HandedDown {
+  Buffer bytes;
+  Reservation charge;
+};
+
 /// Moves the bytes of tensors between the device and the host. Decides nothing: the tensor cache
 /// says which tensor and when, and guards it. Thread-compatible.
 ///
@@ -52,6 +58,8 @@ class Mover final {
   void give_up(Tensor& tensor);
   /// Gives it the device bytes of another that they have made.
   void take_over(Tensor& tensor, Tensor& twin);
+  /// The same, but the device bytes become another tensor's. REQUIRES: nobody has pinned it.
+  [[nodiscard]] HandedDown hand_down(Tensor& tensor);
   /// Ends a write-back under way, and leaves the tensor on the device.
   void finish_write_back(Tensor& tensor);
   /// Brings the bytes from disk to the host, where they are not there yet. False when the host has

@@ -103,6 +103,19 @@ class TensorCache final : public PinKeeper {
   /// again. The twin is gone then. REQUIRES: nobody has pinned it, and its owner has let go of it.
   void take_over(Tensor& tensor, Tensor& twin) HEADWATER_REQUIRES(mutex_);
 
+  /// Whether an operator on `stream` may write its result in the place of the tensor's bytes: it
+  /// can be made again, and nobody but the operator that made it has used or copied it.
+  static bool can_hand_down(const Tensor& tensor, StreamRef stream) {
+    return tensor.residency == Residency::kDevice && tensor.replayable != Replayable::kNo &&
+           tensor.request == 0 && tensor.num_pins == 0 && tensor.home == stream &&
+           tensor.stream == stream;
+  }
+  /// Gives up such a tensor, and its device bytes to whoever adopts them.
+  [[nodiscard]] HandedDown hand_down(Tensor& tensor) HEADWATER_REQUIRES(mutex_) {
+    keep(tensor);
+    return mover_.hand_down(tensor);
+  }
+
   /// Pins one tensor for as long as the token lives; counts as a write, since whoever holds the
   /// address may write through it.
   [[nodiscard]] Pin hold(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);

@@ -30,6 +30,9 @@ enum class Replay : unsigned char {
 /// What is to become of the tensors an operator makes, by the user's say.
 enum class Wish : unsigned char { kNone, kKeep, kOffload, kRecompute };
 
+/// Whether an operator can leave its result in the device bytes of a tensor it is given.
+enum class Inherits : unsigned char { kNothing, kFirstInput };
+
 /// One use of one tensor by one operator.
 struct Access {
   TensorId tensor;
@@ -55,6 +58,7 @@ struct OpStart {
   Phase phase = Phase::kUnknown;
   Replay replay = Replay::kRefused;
   Wish wish = Wish::kNone;
+  Inherits inherits = Inherits::kNothing;
 
   bool operator==(const OpStart&) const = default;
 };

@@ -31,7 +31,7 @@ struct TraceArchive {
 };
 
 /// The version of the bytes that encode() makes, and the last one that decode() reads.
-inline constexpr std::uint64_t kTraceFormatVersion = 2;
+inline constexpr std::uint64_t kTraceFormatVersion = 3;
 /// How many bytes check_trace_start() needs.
 inline constexpr std::size_t kTraceStartBytes = 12;
 

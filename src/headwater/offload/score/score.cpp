@@ -64,6 +64,11 @@ void Score::collect_replays() {
   for (const Position position : plan_.replays.recipes) {
     needs_recipe_[position] = true;
   }
+  inherits_.assign(liveness_.num_ops(), false);
+  for (const Inheritance& inheritance : plan_.inheritances) {
+    needs_recipe_[inheritance.recipe] = true;
+    inherits_[inheritance.position] = true;
+  }
 }
 
 Score::Queue::Queue(const std::multimap<Position, Ordinal>& sorted) {

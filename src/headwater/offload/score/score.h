@@ -35,8 +35,8 @@ class Score final {
   StepFollower& follower() { return follower_; }
   const Liveness& liveness() const { return liveness_; }
   const StepPlan& plan() const { return plan_; }
-  /// Whether nothing leaves or is given up.
-  bool keeps_all() const { return plan_.moves.empty() && plan_.replays.empty(); }
+  /// Whether nothing leaves, is given up or inherited.
+  bool keeps_all() const { return plan_.empty(); }
   /// The most bytes on the device, by the plan.
   std::size_t peak_bytes() const;
   /// Whether it has been planned for; the plan may be empty.
@@ -57,6 +57,10 @@ class Score final {
   /// Whether the operator's results are made again, or needed for that.
   bool needs_recipe(Position position) const {
     return position < needs_recipe_.size() && needs_recipe_[position];
+  }
+  /// Whether the operator's result takes the bytes of its first input.
+  bool inherits(Position position) const {
+    return position < inherits_.size() && inherits_[position];
   }
   /// A tensor could not be given up after all. True when that shows not to be an exception: the
   /// plan should not count on what its operator makes. REQUIRES: it is made within the step.
@@ -103,6 +107,7 @@ class Score final {
   Queue back_;
   std::vector<std::vector<Ordinal>> offloads_;            // by stage
   std::vector<bool> needs_recipe_;                        // by position
+  std::vector<bool> inherits_;                            // likewise
   std::unordered_map<Position, std::uint32_t> refusals_;  // of what such operators make
   std::size_t budget_ = 0;
 };

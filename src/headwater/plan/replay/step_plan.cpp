@@ -70,7 +70,8 @@ class Search {
   void plan(const ReplayMenu& menu, std::size_t length) {
     std::uint64_t& step_ns = planned_[length];
     step_ns = menu.bound_ns(length);
-    if (best_ && static_cast<double>(step_ns) > kHardlySlower * static_cast<double>(best_->expected.step_ns)) {
+    if (best_ && static_cast<double>(step_ns) >
+                     kHardlySlower * static_cast<double>(best_->expected.step_ns)) {
       return;
     }
     try {
@@ -91,11 +92,10 @@ class Search {
 
   /// The middle of the wider gap beside the fastest length so far.
   std::optional<std::size_t> between_the_fastest() const {
-    const auto fastest = std::min_element(planned_.begin(),
-                                          planned_.end(),
-                                          [](const auto& left, const auto& right) {
-                                            return left.second < right.second;
-                                          });
+    const auto fastest =
+        std::min_element(planned_.begin(), planned_.end(), [](const auto& left, const auto& right) {
+          return left.second < right.second;
+        });
     const std::size_t length = fastest->first;
     const std::size_t below = fastest == planned_.begin() ? length : std::prev(fastest)->first;
     const std::size_t above =
@@ -115,16 +115,54 @@ class Search {
   std::optional<StepPlan> best_;
 };
 
+/// Nothing when an operator does not fit, or what comes back for it does not in any choice.
+std::optional<StepPlan> try_plan(const Liveness& liveness,
+                                 const Costs& costs,
+                                 std::size_t budget,
+                                 const ReplayLimits& limits) {
+  if (find_misfit(liveness, budget)) {
+    return std::nullopt;
+  }
+  Search search(liveness, costs, budget);
+  search.run(limits);
+  return search.take();
+}
+
+/// A plan for a step with inheritances, in terms of the tensors that were recorded.
+StepPlan of_recorded_step(StepPlan plan, InheritingStep step) {
+  for (GivenUp& away : plan.replays.tensors) {
+    away.tensor = step.recorded[away.tensor];
+  }
+  if (plan.rewritten) {
+    for (Ordinal& tensor : plan.recorded) {
+      tensor = step.recorded[tensor];
+    }
+  } else {
+    plan.rewritten = std::move(step.liveness);
+    plan.recorded = std::move(step.recorded);
+  }
+  return plan;
+}
+
 }  // namespace
 
 StepPlan plan_step_with_replays(const Liveness& liveness,
                                 const Costs& costs,
                                 std::size_t budget,
                                 const ReplayLimits& limits) {
-  require_fit(liveness, budget);
-  Search search(liveness, costs, budget);
-  search.run(limits);
-  std::optional<StepPlan> best = search.take();
+  std::optional<StepPlan> best = try_plan(liveness, costs, budget, limits);
+  if (best && best->expected.stall_ns == 0 && best->replays.empty()) {
+    return *std::move(best);
+  }
+  std::vector<Inheritance> inheritances = find_inheritances(liveness, budget);
+  if (!inheritances.empty()) {
+    InheritingStep step = rewrite_step(liveness, costs, inheritances);
+    std::optional<StepPlan> other = try_plan(step.liveness, step.costs, budget, limits);
+    if (other && (!best || other->expected.step_ns < best->expected.step_ns)) {
+      best = of_recorded_step(*std::move(other), std::move(step));
+      best->inheritances = std::move(inheritances);
+    }
+  }
   if (!best) {
     require_fit(liveness, budget);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "headwater/plan/costs.h"
+#include "headwater/plan/inherit/inheritances.h"
 #include "headwater/plan/plan_time.h"
 #include "headwater/plan/replay/replay_choice.h"
 #include "headwater/plan/stage_plan.h"
@@ -13,15 +14,18 @@
 namespace headwater {
 
 /// Which tensors of a step stay, leave or are given up, and when. The moves are for the step as it
-/// goes when tensors are given up: its positions are those of the recorded step, its tensors are
-/// not.
+/// goes when tensors are given up and inherited: its positions are those of the recorded step, its
+/// tensors are not.
 struct StepPlan {
   ReplayChoice replays;
+  std::vector<Inheritance> inheritances;
   std::optional<Liveness> rewritten;  // the step that the moves are for, where it is another one
   StagePlan moves;
   std::vector<Ordinal> recorded;  // for each tensor of that step the recorded one; empty: itself
   PlanTime expected;
 
+  /// Whether the step goes as it would without a plan.
+  bool empty() const { return moves.empty() && replays.empty() && inheritances.empty(); }
   /// The step that the moves are for.
   const Liveness& planned(const Liveness& liveness) const {
     return rewritten ? *rewritten : liveness;
@@ -30,8 +34,9 @@ struct StepPlan {
   Ordinal recorded_of(Ordinal tensor) const { return recorded.empty() ? tensor : recorded[tensor]; }
 };
 
-/// Weighs for every tensor whether to keep, offload or recompute it; the fastest plan on paper of a
-/// few choices. Throws OutOfMemory as make_partition does, when no choice can be planned.
+/// Weighs for every tensor whether to keep, offload or recompute it, and whether operators inherit
+/// bytes; the fastest plan on paper of a few choices. Throws OutOfMemory as make_partition does,
+/// when no choice can be planned.
 StepPlan plan_step_with_replays(const Liveness& liveness,
                                 const Costs& costs,
                                 std::size_t budget,

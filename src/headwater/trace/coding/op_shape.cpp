@@ -7,7 +7,8 @@ constexpr unsigned kPhaseBits = 2;
 constexpr unsigned kStreamBits = 32;
 constexpr unsigned kReplayBits = 2;
 constexpr unsigned kWishBits = 2;
-constexpr unsigned kStartBits = kPhaseBits + kStreamBits + kReplayBits + kWishBits;
+constexpr unsigned kInheritsBits = 1;
+constexpr unsigned kStartBits = kPhaseBits + kStreamBits + kReplayBits + kWishBits + kInheritsBits;
 constexpr unsigned kKindBits = 2;
 constexpr std::uint64_t kMostPackedAndKind = (std::uint64_t{1} << (8 + kKindBits)) - 1;
 
@@ -51,9 +52,11 @@ void read_accesses(ByteReader& reader, OpShape& shape, std::size_t count) {
   }
 }
 
-/// From the lowest bit on: phase, stream, replay, wish. Version 1 has the first two.
+/// From the lowest bit on: phase, stream, replay, wish, what it inherits. Version 1 has the first
+/// two, version 2 the first four.
 std::uint64_t packed(const OpStart& start) {
-  std::uint64_t number = static_cast<std::uint64_t>(start.wish);
+  std::uint64_t number = static_cast<std::uint64_t>(start.inherits);
+  number = number << kWishBits | static_cast<std::uint64_t>(start.wish);
   number = number << kReplayBits | static_cast<std::uint64_t>(start.replay);
   number = number << kStreamBits | start.stream;
   return number << kPhaseBits | static_cast<std::uint64_t>(start.phase);
@@ -74,6 +77,7 @@ OpStart read_start(ByteReader& reader) {
   start.stream = static_cast<std::uint32_t>(take_bits(number, kStreamBits));
   start.replay = static_cast<Replay>(take_bits(number, kReplayBits));
   start.wish = static_cast<Wish>(take_bits(number, kWishBits));
+  start.inherits = static_cast<Inherits>(take_bits(number, kInheritsBits));
   if (start.replay > Replay::kSeeded) {
     reader.fail("an operator can be replayed in no known way");
   }
