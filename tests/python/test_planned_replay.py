@@ -233,6 +233,26 @@ def test_steps_of_two_lengths_that_take_turns_have_a_plan_each(device: str) -> N
     assert headwater.stats().num_stages > 0
 
 
+def test_a_step_that_no_plan_knows_makes_again_what_its_region_says(device: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(DEPTH)))
+    net.to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    usual, odd = (torch.randn(rows, WIDTH).to(device) for rows in (768, 1024))
+    headwater.enable("1500KiB", device=device)
+    replays = []
+    for batch in [usual] * 8 + [odd]:
+        with headwater.region("recompute"):
+            loss = net(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        _C.finish_planning()
+        replays.append(headwater.stats().num_replays)
+    assert headwater.stats().num_plans == 1
+    assert replays[-1] - replays[-2] >= DEPTH // 2
+
+
 def test_a_policy_that_says_something_else_is_told_so(device: str) -> None:
     _, peak = plain(BLOCKS["dropout"], device)
     headwater.enable(peak // 2, device=device)

@@ -83,8 +83,6 @@ Conductor::Op Conductor::begin_op(const OpStart& start,
     op.recipe = recipe_at(*op.place);
     op.inherits = score_->inherits(*op.place);
     follow_plan(*op.place, stream);
-  } else {
-    op.recipe = Recipe::kUnneeded;
   }
   return op;
 }
