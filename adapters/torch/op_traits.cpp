@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace headwater::adapter {
 namespace {
@@ -39,21 +39,27 @@ bool carries_tensors(const c10::TypePtr& type) {
   }
 }
 
-/// Operators that look at the shape of their first argument only.
-bool reads_shape_only(const std::string& name) {
-  static const std::unordered_set<std::string> kNames{"aten::empty_like",
-                                                      "aten::zeros_like",
-                                                      "aten::ones_like",
-                                                      "aten::full_like",
-                                                      "aten::rand_like",
-                                                      "aten::randn_like",
-                                                      "aten::randint_like",
-                                                      "aten::new_empty",
-                                                      "aten::new_empty_strided",
-                                                      "aten::new_full",
-                                                      "aten::new_zeros",
-                                                      "aten::new_ones"};
-  return kNames.contains(name);
+/// The argument of which an operator looks at the shape only. The gradient of a loss over classes
+/// is as large as what the loss was given, and needs none of it.
+std::optional<std::uint16_t> shape_only_argument(const std::string& name) {
+  static const std::unordered_map<std::string, std::uint16_t> kArguments{
+      {"aten::empty_like", 0},
+      {"aten::zeros_like", 0},
+      {"aten::ones_like", 0},
+      {"aten::full_like", 0},
+      {"aten::rand_like", 0},
+      {"aten::randn_like", 0},
+      {"aten::randint_like", 0},
+      {"aten::new_empty", 0},
+      {"aten::new_empty_strided", 0},
+      {"aten::new_full", 0},
+      {"aten::new_zeros", 0},
+      {"aten::new_ones", 0},
+      {"aten::nll_loss_backward", 1},
+      {"aten::nll_loss2d_backward", 1},
+  };
+  const auto found = kArguments.find(name);
+  return found == kArguments.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool is_view(const c10::FunctionSchema& schema) {
@@ -206,9 +212,9 @@ OpTraits make_traits(const c10::OperatorHandle& op, c10::DeviceType device) {
   traits.overload = schema.overload_name();
   traits.num_arguments = schema.arguments().size();
   traits.num_returns = schema.returns().size();
+  const std::optional<std::uint16_t> shape_only = shape_only_argument(traits.name);
   for (std::uint16_t i = 0; i < traits.num_arguments; ++i) {
-    const bool shape_only = i == 0 && reads_shape_only(traits.name);
-    if (!shape_only && carries_tensors(schema.arguments()[i].type())) {
+    if (i != shape_only && carries_tensors(schema.arguments()[i].type())) {
       traits.tensors.push_back({i, access_of(schema, i)});
     }
   }

@@ -457,6 +457,28 @@ TEST(ConductorTest, TracesAreKeptAlsoWhileEverythingFits) {
   EXPECT_FALSE(training.conductor.watching());
 }
 
+TEST(ConductorTest, OperatorsTimedBeforeATraceBeganAreTimedInItToo) {
+  Training training({.budget = 10_KiB}, 16);
+  for (int i = 0; i < 8; ++i) {
+    training.step(16);
+  }
+  std::vector<StepTrace> kept;
+  const auto keep_in = [&training](const Conductor::KeepTrace& keep) {
+    const MutexLock lock(training.rig.cache.mutex());
+    training.conductor.keep_traces(keep);
+  };
+  keep_in([&kept](const StepTrace& trace) { kept.push_back(trace); });
+  for (int i = 0; i < 4; ++i) {
+    training.step(16);
+  }
+  keep_in(nullptr);
+  OpTimes times;
+  for (const StepTrace& trace : kept) {
+    times.learn(trace);
+  }
+  EXPECT_FALSE(times.empty());
+}
+
 TEST(ConductorTest, KnowsWhatCanBeLeftForOthers) {
   Training training({.budget = 10_KiB}, 16);
   EXPECT_TRUE(training.conductor.fits_beside(10_KiB));

@@ -59,6 +59,16 @@ TEST_F(OpSamplerTest, TimesTheFirstFewOfEveryKey) {
                           OpTime{at(10), OpKey(8), 60}));
 }
 
+TEST_F(OpSamplerTest, StartsOverWhenAsked) {
+  for (Position i = 0; i < 10; ++i) {
+    run(kKey, i, 1000, 50);
+  }
+  sampler_.start_over();
+  run(kKey, 10, 1000, 40);
+  let_all_end();
+  EXPECT_EQ(sampler_.take_finished().back(), (OpTime{at(10), kKey, 40}));
+}
+
 TEST_F(OpSamplerTest, WhenTheDeviceHadCaughtUpWithTheHostMoreAreTimed) {
   run(kKey, 0, 0, 50);  // begins before it is in the queue
   for (Position i = 1; i < 10; ++i) {

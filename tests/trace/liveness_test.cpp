@@ -10,6 +10,7 @@ namespace headwater {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 constexpr AccessKind kRead = AccessKind::kRead;
 constexpr AccessKind kWrite = AccessKind::kWrite;
@@ -83,6 +84,32 @@ TEST_F(LivenessTest, ReleasesStandBeforeTheOperatorThatFollows) {
   EXPECT_TRUE(liveness.released(2).empty());
   EXPECT_THAT(liveness.released(3), ElementsAre(1));
   EXPECT_TRUE(liveness.released(4).empty());
+}
+
+TEST_F(LivenessTest, TensorsMayBeFreedEarlierThanTheyWere) {
+  const TensorId longer = builder_.op({.makes = {7}})[0];
+  builder_.op({});
+  builder_.release(longer);
+  const Liveness liveness(builder_.trace());
+  const Ordinal tensor = liveness.find(longer).value();
+  const Liveness changed = liveness.with_releases({{tensor, 5}});
+  EXPECT_THAT(changed.released(3), ElementsAre(1));
+  EXPECT_THAT(changed.released(4), IsEmpty());
+  EXPECT_THAT(changed.released(5), ElementsAre(tensor));
+  EXPECT_THAT(changed.released(6), IsEmpty());
+  EXPECT_EQ(changed.lifetimes()[1], liveness.lifetimes()[1]);
+  EXPECT_EQ(changed.lifetimes()[tensor].released, 5U);
+  EXPECT_EQ(liveness.lifetimes()[tensor].released, 6U);
+  EXPECT_THAT(memory_curve(changed), ElementsAre(135, 130, 130, 100, 107, 100));
+}
+
+TEST_F(LivenessTest, AStepWhoseTensorsAreFreedWhenTheyWereIsTheSame) {
+  const Liveness liveness(builder_.trace());
+  const Liveness changed = liveness.with_releases({});
+  EXPECT_EQ(changed.lifetimes(), liveness.lifetimes());
+  EXPECT_THAT(changed.released(2), IsEmpty());
+  EXPECT_THAT(changed.released(3), ElementsAre(1));
+  EXPECT_THAT(changed.released(4), IsEmpty());
 }
 
 TEST_F(LivenessTest, TheMemoryCurveCountsWhatIsAliveAndTheWorkspace) {

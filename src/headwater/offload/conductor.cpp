@@ -255,6 +255,7 @@ void Conductor::keep_traces(KeepTrace keep) {
   cache_.mutex().assume_held();
   if (keep) {
     keep_trace_ = std::move(keep);
+    sampler_.start_over();  // or operators timed long ago would have no times in the trace
     watching_.store(true, std::memory_order_relaxed);
     return;
   }

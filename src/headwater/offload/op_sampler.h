@@ -34,6 +34,8 @@ class OpSampler {
   void end(OpRef op, OpKey key, const Event& began, StreamRef stream);
   /// Times of the operators that the device has come to since the last call.
   [[nodiscard]] std::vector<OpTime> take_finished();
+  /// Times a few of every key once more.
+  void start_over() { num_samples_.clear(); }
 
  private:
   static constexpr std::uint32_t kSamplesOfAKey = 3;

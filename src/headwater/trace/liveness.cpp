@@ -32,6 +32,26 @@ std::optional<Ordinal> Liveness::find(TensorId tensor) const {
   return found == by_id_.end() ? std::nullopt : std::optional(found->second);
 }
 
+Liveness Liveness::with_releases(const std::map<Ordinal, Position>& earlier) const {
+  std::multimap<Position, Ordinal> releases;
+  for (const Ordinal tensor : released_) {
+    const auto found = earlier.find(tensor);
+    releases.emplace(found == earlier.end() ? lifetimes_[tensor].released : found->second, tensor);
+  }
+  Liveness changed = *this;
+  changed.released_.clear();
+  changed.first_release_.clear();
+  for (const auto& [position, tensor] : releases) {
+    changed.lifetimes_[tensor].released = position;
+    changed.first_release_.resize(position + 1,
+                                  static_cast<std::uint32_t>(changed.released_.size()));
+    changed.released_.push_back(tensor);
+  }
+  changed.first_release_.resize(ops_.size() + 2,
+                                static_cast<std::uint32_t>(changed.released_.size()));
+  return changed;
+}
+
 Ordinal Liveness::ordinal_of(TensorId tensor, std::size_t bytes) {
   const auto [found, added] = by_id_.try_emplace(tensor, static_cast<Ordinal>(lifetimes_.size()));
   if (added) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -67,6 +68,8 @@ class Liveness {
     return made_by == kNever ? Wish::kNone : op(made_by).wish;
   }
   std::optional<Ordinal> find(TensorId tensor) const;
+  /// The same step, but some tensors are freed earlier. REQUIRES: nobody uses them from then on.
+  Liveness with_releases(const std::map<Ordinal, Position>& earlier) const;
 
  private:
   Ordinal ordinal_of(TensorId tensor, std::size_t bytes);

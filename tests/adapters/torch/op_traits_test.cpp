@@ -113,6 +113,18 @@ TEST(OpTraitsTest, ShapesAreReadWithoutBytes) {
   EXPECT_THAT(uses_of(traits_of("aten::zeros_like")), IsEmpty());
 }
 
+TEST(OpTraitsTest, TheGradientOfALossOverClassesNeedsTheShapeAloneOfWhatItWasGiven) {
+  for (const char* name : {"aten::nll_loss_backward", "aten::nll_loss2d_backward"}) {
+    const auto op = find(name);
+    EXPECT_EQ(op.schema().arguments().at(1).name(), "self") << name;
+    EXPECT_THAT(uses_of(make_traits(op, c10::kCPU)),
+                ElementsAre(Pair(0, kRead), Pair(2, kRead), Pair(3, kRead), Pair(6, kRead)))
+        << name;
+  }
+  EXPECT_THAT(uses_of(traits_of("aten::nll_loss_forward")),
+              ElementsAre(Pair(0, kRead), Pair(1, kRead), Pair(2, kRead)));
+}
+
 /// An operator that exists as long as this does.
 std::unique_ptr<torch::Library> define(const std::string& schema) {
   auto library = std::make_unique<torch::Library>(

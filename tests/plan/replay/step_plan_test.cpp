@@ -1,17 +1,24 @@
 #include "headwater/plan/replay/step_plan.h"
 
+#include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
 #include "headwater/plan/check_plan.h"
 #include "headwater/plan/replay/check_replays.h"
 #include "headwater/trace/op_times.h"
 #include "support/gpt_training.h"
+#include "support/trace_builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace headwater {
 namespace {
+
+using namespace literals;  // NOLINT(google-build-using-namespace)
 
 /// Six layers of a GPT, with the times of a fast GPU.
 class StepPlanTest : public testing::Test {
@@ -92,6 +99,70 @@ TEST_F(StepPlanTest, EqualStepsHaveEqualPlans) {
   EXPECT_EQ(first.replays, second.replays);
   EXPECT_EQ(first.moves, second.moves);
   EXPECT_EQ(first.expected, second.expected);
+}
+
+/// Logits (1) are made of what is there before the step. Nobody uses them after operator 1, but
+/// they are held until a gradient as large has come and gone.
+class StepPlanOfLeftoversTest : public testing::Test {
+ protected:
+  static Liveness run(Replay maker, Wish wish = Wish::kNone) {
+    support::TraceBuilder builder;
+    const TensorId inputs = builder.tensor(1_KiB);
+    const TensorId logits = builder.op({.reads = {inputs},
+                                        .makes = {kBytes},
+                                        .phase = Phase::kForward,
+                                        .replay = maker,
+                                        .wish = wish})[0];
+    const TensorId loss =
+        builder.op({.reads = {logits}, .makes = {1_KiB}, .phase = Phase::kForward})[0];
+    const TensorId gradient =
+        builder.op({.reads = {loss}, .makes = {kBytes}, .phase = Phase::kBackward})[0];
+    builder.op({.reads = {gradient}, .phase = Phase::kBackward});
+    builder.release(gradient);
+    builder.release(logits);
+    builder.op({.reads = {inputs, loss}});
+    builder.release(loss);
+    return Liveness(builder.end_step());
+  }
+
+  /// Of a plan that has been checked.
+  static StepPlan plan(const Liveness& liveness, std::size_t budget = kSmallBudget) {
+    const Costs costs{.op_ns = std::vector<std::uint64_t>(liveness.num_ops(), 1000)};
+    StepPlan made = plan_step_with_replays(liveness, costs, budget);
+    EXPECT_EQ(check_plan(made.planned(liveness), made.moves, budget), std::nullopt);
+    return made;
+  }
+
+  static constexpr std::size_t kBytes = 1_MiB;
+  static constexpr std::size_t kSmallBudget = kBytes * 3 / 2;
+};
+
+TEST_F(StepPlanOfLeftoversTest, ALeftoverNeedNotMove) {
+  const Liveness liveness = run(Replay::kExact);
+  const StepPlan made = plan(liveness);
+  EXPECT_THAT(made.leftovers, testing::ElementsAre(Leftover{1, 2, {0}}));
+  EXPECT_TRUE(made.moves.empty());
+  EXPECT_FALSE(made.empty());
+  EXPECT_EQ(peak_bytes(made.planned(liveness)), kBytes + 2_KiB);
+  EXPECT_EQ(made.recorded_of(2), 2U);
+}
+
+TEST_F(StepPlanOfLeftoversTest, WhatCannotBeMadeAgainIsCopiedAndTheStepTakesLonger) {
+  const StepPlan copied = plan(run(Replay::kRefused));
+  EXPECT_TRUE(copied.leftovers.empty());
+  EXPECT_FALSE(copied.moves.empty());
+  const StepPlan left = plan(run(Replay::kExact));
+  EXPECT_LT(left.expected.step_ns, copied.expected.step_ns);
+  EXPECT_EQ(left.expected.stall_ns, 0U);
+}
+
+TEST_F(StepPlanOfLeftoversTest, WhatIsToBeKeptIsNoLeftover) {
+  EXPECT_TRUE(plan(run(Replay::kExact, Wish::kKeep)).leftovers.empty());
+}
+
+TEST_F(StepPlanOfLeftoversTest, AStepThatFitsHasNone) {
+  const Liveness liveness = run(Replay::kExact);
+  EXPECT_TRUE(plan(liveness, peak_bytes(liveness)).empty());
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class Device final : public headwater::Device {
 
   // constant after construction
   const PrimaryContext context_;
-  const PackingKernels packing_;
+  PackingKernels packing_;
   Ordering ordering_ = Ordering::kByDevice;
   // guarded by mutex_
   Mutex mutex_;

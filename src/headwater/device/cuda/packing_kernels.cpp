@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@ namespace headwater::cuda {
 namespace {
 
 constexpr std::uint64_t kThreads = 256;    // a block
-constexpr std::uint64_t kMostBlocks = 64;  // as many as fill the link, and few beside the training
+constexpr std::uint64_t kMostBlocks = 64;  // a piece takes microseconds, few beside its copy
 constexpr std::uint64_t kNumbersATurn = 4;
 
 // Every thread takes four numbers a turn; the first few take what is left over, one each. Addresses
@@ -140,20 +141,72 @@ PackingKernels::PackingKernels(const PrimaryContext& context) : context_(context
 }
 
 PackingKernels::~PackingKernels() {
+  const CurrentContext current(context_);
+  for (const auto& [stream, stopover] : stopovers_) {
+    context_.driver().mem_free(stopover);
+  }
   if (module_ != nullptr) {
-    const CurrentContext current(context_);
     context_.driver().module_unload(module_);
   }
 }
 
-void PackingKernels::enqueue(const Copy& copy, StreamHandle stream) const {
-  auto target = reinterpret_cast<std::uintptr_t>(copy.target);
-  auto source = reinterpret_cast<std::uintptr_t>(copy.source);
-  std::uint64_t count = copy.bytes / sizeof(std::int64_t);
+void PackingKernels::enqueue(const Copy& copy, StreamHandle stream) {
+  const bool down = copy.direction == Direction::kToHost;
+  const std::size_t factor = packing_factor(copy.packing);
+  const MutexLock lock(mutex_);
+  const DevicePointer stopover = stopover_of(stream);
+  const std::size_t most = stopover == 0 ? copy.bytes : kStopoverBytes * factor;
+  for (std::size_t done = 0; done < copy.bytes; done += most) {
+    Copy piece = copy;
+    piece.bytes = std::min(most, copy.bytes - done);
+    piece.target = static_cast<std::byte*>(copy.target) + (down ? done / factor : done);
+    piece.source = static_cast<const std::byte*>(copy.source) + (down ? done : done / factor);
+    enqueue_piece(piece, stopover, stream);
+  }
+}
+
+DevicePointer PackingKernels::stopover_of(StreamHandle stream) {
+  const auto [found, added] = stopovers_.try_emplace(stream, 0);
+  if (added && context_.driver().mem_alloc(&found->second, kStopoverBytes) != kSuccess) {
+    found->second = 0;
+  }
+  return found->second;
+}
+
+void PackingKernels::enqueue_piece(const Copy& piece,
+                                   DevicePointer stopover,
+                                   StreamHandle stream) const {
+  const Driver& driver = context_.driver();
+  const auto target = reinterpret_cast<std::uintptr_t>(piece.target);
+  const auto source = reinterpret_cast<std::uintptr_t>(piece.source);
+  const std::uint64_t count = piece.bytes / sizeof(std::int64_t);
+  const std::size_t packed = piece.bytes / packing_factor(piece.packing);
+  if (piece.direction == Direction::kToHost) {
+    launch(pack_, stopover == 0 ? target : stopover, source, count, stream);
+    if (stopover != 0) {
+      check(driver,
+            driver.memcpy_to_host(piece.target, stopover, packed, stream),
+            "cuMemcpyDtoHAsync");
+    }
+    return;
+  }
+  if (stopover != 0) {
+    check(driver,
+          driver.memcpy_to_device(stopover, piece.source, packed, stream),
+          "cuMemcpyHtoDAsync");
+  }
+  launch(unpack_, target, stopover == 0 ? source : stopover, count, stream);
+}
+
+void PackingKernels::launch(FunctionHandle kernel,
+                            std::uint64_t target,
+                            std::uint64_t source,
+                            std::uint64_t count,
+                            StreamHandle stream) const {
   std::array<void*, 3> arguments{&target, &source, &count};
   const std::uint64_t wanted = count / kNumbersATurn / kThreads + 1;
   check(context_.driver(),
-        context_.driver().launch_kernel(copy.direction == Direction::kToHost ? pack_ : unpack_,
+        context_.driver().launch_kernel(kernel,
                                         static_cast<unsigned>(std::min(wanted, kMostBlocks)),
                                         1,
                                         1,

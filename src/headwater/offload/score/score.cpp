@@ -58,6 +58,9 @@ void Score::collect_replays() {
     given_up.emplace(absence.given_up, absence.tensor);
     back.emplace(absence.back, absence.tensor);
   }
+  for (const Leftover& leftover : plan_.leftovers) {
+    given_up.emplace(leftover.given_up, leftover.tensor);
+  }
   given_up_ = Queue(given_up);
   back_ = Queue(back);
   needs_recipe_.assign(liveness_.num_ops(), false);
@@ -65,6 +68,11 @@ void Score::collect_replays() {
     needs_recipe_[position] = true;
   }
   inherits_.assign(liveness_.num_ops(), false);
+  for (const Leftover& leftover : plan_.leftovers) {
+    for (const Position position : leftover.recipes) {
+      needs_recipe_[position] = true;
+    }
+  }
   for (const Inheritance& inheritance : plan_.inheritances) {
     needs_recipe_[inheritance.recipe] = true;
     inherits_[inheritance.position] = true;

@@ -1,6 +1,7 @@
 #include "headwater/plan/replay/step_plan.h"
 
 #include "headwater/base/error.h"
+#include "headwater/plan/replay/leftovers.h"
 #include "headwater/plan/replay/replay_menu.h"
 #include "headwater/plan/replay/rewritten_step.h"
 
@@ -116,10 +117,10 @@ class Search {
 };
 
 /// Nothing when an operator does not fit, or what comes back for it does not in any choice.
-std::optional<StepPlan> try_plan(const Liveness& liveness,
-                                 const Costs& costs,
-                                 std::size_t budget,
-                                 const ReplayLimits& limits) {
+std::optional<StepPlan> search_plan(const Liveness& liveness,
+                                    const Costs& costs,
+                                    std::size_t budget,
+                                    const ReplayLimits& limits) {
   if (find_misfit(liveness, budget)) {
     return std::nullopt;
   }
@@ -128,18 +129,42 @@ std::optional<StepPlan> try_plan(const Liveness& liveness,
   return search.take();
 }
 
+/// The same, but what is left over makes room.
+std::optional<StepPlan> try_plan(const Liveness& liveness,
+                                 const Costs& costs,
+                                 std::size_t budget,
+                                 const ReplayLimits& limits) {
+  std::vector<Leftover> leftovers = find_leftovers(liveness, Writers(liveness), budget);
+  if (leftovers.empty()) {
+    return search_plan(liveness, costs, budget, limits);
+  }
+  Liveness trimmed = without_leftovers(liveness, leftovers);
+  std::optional<StepPlan> plan = search_plan(trimmed, costs, budget, limits);
+  if (plan) {
+    plan->leftovers = std::move(leftovers);
+    if (!plan->rewritten) {
+      plan->rewritten = std::move(trimmed);
+    }
+  }
+  return plan;
+}
+
 /// A plan for a step with inheritances, in terms of the tensors that were recorded.
 StepPlan of_recorded_step(StepPlan plan, InheritingStep step) {
   for (GivenUp& away : plan.replays.tensors) {
     away.tensor = step.recorded[away.tensor];
   }
-  if (plan.rewritten) {
-    for (Ordinal& tensor : plan.recorded) {
-      tensor = step.recorded[tensor];
-    }
-  } else {
-    plan.rewritten = std::move(step.liveness);
+  for (Leftover& leftover : plan.leftovers) {
+    leftover.tensor = step.recorded[leftover.tensor];
+  }
+  for (Ordinal& tensor : plan.recorded) {
+    tensor = step.recorded[tensor];
+  }
+  if (plan.recorded.empty()) {
     plan.recorded = std::move(step.recorded);
+  }
+  if (!plan.rewritten) {
+    plan.rewritten = std::move(step.liveness);
   }
   return plan;
 }

@@ -3,6 +3,7 @@
 #include "headwater/plan/costs.h"
 #include "headwater/plan/inherit/inheritances.h"
 #include "headwater/plan/plan_time.h"
+#include "headwater/plan/replay/leftovers.h"
 #include "headwater/plan/replay/replay_choice.h"
 #include "headwater/plan/stage_plan.h"
 #include "headwater/trace/liveness.h"
@@ -14,18 +15,21 @@
 namespace headwater {
 
 /// Which tensors of a step stay, leave or are given up, and when. The moves are for the step as it
-/// goes when tensors are given up and inherited: its positions are those of the recorded step, its
-/// tensors are not.
+/// goes when tensors are given up, inherited or left over: its positions are those of the recorded
+/// step, its tensors are not.
 struct StepPlan {
   ReplayChoice replays;
   std::vector<Inheritance> inheritances;
+  std::vector<Leftover> leftovers;
   std::optional<Liveness> rewritten;  // the step that the moves are for, where it is another one
   StagePlan moves;
   std::vector<Ordinal> recorded;  // for each tensor of that step the recorded one; empty: itself
   PlanTime expected;
 
   /// Whether the step goes as it would without a plan.
-  bool empty() const { return moves.empty() && replays.empty() && inheritances.empty(); }
+  bool empty() const {
+    return moves.empty() && replays.empty() && inheritances.empty() && leftovers.empty();
+  }
   /// The step that the moves are for.
   const Liveness& planned(const Liveness& liveness) const {
     return rewritten ? *rewritten : liveness;
