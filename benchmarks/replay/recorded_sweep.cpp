@@ -70,7 +70,7 @@ std::string json_of(const std::optional<BudgetRun>& run, std::size_t scale) {
   std::ostringstream out;
   out << "{\"budget_bytes\": " << run->budget_bytes * scale
       << ", \"peak_bytes\": " << run->peak_bytes * scale << ", \"step_ns\": " << run->step_ns
-      << ", \"expected_ns\": " << run->expected_ns
+      << ", \"expected_ns\": " << run->expected_ns << ", \"read_ns\": " << run->read_ns
       << ", \"bytes_offloaded\": " << run->moved.bytes_offloaded * scale
       << ", \"bytes_fetched\": " << run->moved.bytes_fetched * scale
       << ", \"bytes_replayed\": " << run->moved.bytes_replayed * scale
@@ -92,6 +92,7 @@ BudgetRun run_under_budget(const RecordedStep& step, double percent, RecomputePo
   }
   run.peak_bytes = training.peak_bytes();
   run.expected_ns = training.expected_ns();
+  run.read_ns = training.run_step_with_reads();
   return run;
 }
 

@@ -20,6 +20,7 @@ struct BudgetRun {
   std::size_t peak_bytes = 0;
   std::uint64_t step_ns = 0;
   std::uint64_t expected_ns = 0;  // by the plan; 0: none was needed
+  std::uint64_t read_ns = 0;      // that a number takes to the host at most
   Statistics moved = {};          // in that step
 
   bool operator==(const BudgetRun&) const = default;

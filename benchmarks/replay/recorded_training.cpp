@@ -2,6 +2,7 @@
 
 #include "headwater/base/check.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace headwater::replay {
@@ -32,6 +33,7 @@ RecordedTraining::RecordedTraining(const RecordedStep& step,
       conductor_(rig_.cache, rig_.budget, rig_.device, costs_of(step), {.recompute = recompute}),
       tensors_(step.liveness.lifetimes().size(), nullptr),
       again_(step.liveness.lifetimes().size(), nullptr),
+      reader_(rig_.device.create_stream()),
       ended_(rig_.device.record_timed(kDefaultStream)) {
   const MutexLock lock(rig_.cache.mutex());
   rig_.cache.set_watcher(&conductor_);
@@ -47,6 +49,10 @@ std::uint64_t RecordedTraining::run_step() {
   for (Position position = 0; position < step_.liveness.num_ops(); ++position) {
     run_op(position);
   }
+  return finish_step();
+}
+
+std::uint64_t RecordedTraining::finish_step() {
   end_step();
   const Event ended = rig_.device.record_timed(kDefaultStream);
   rig_.device.synchronize(ended);
@@ -55,6 +61,34 @@ std::uint64_t RecordedTraining::run_step() {
   const MutexLock lock(rig_.cache.mutex());
   conductor_.end_step(now_ns_, 0, kDefaultStream);
   return step_ns;
+}
+
+std::uint64_t RecordedTraining::run_step_with_reads() {
+  constexpr Position kOpsBetween = 16;
+  std::vector<Read> reads;
+  begin_step();
+  for (Position position = 0; position < step_.liveness.num_ops(); ++position) {
+    run_op(position);
+    if (position % kOpsBetween == 0) {
+      reads.push_back(read());
+    }
+  }
+  finish_step();
+  std::uint64_t longest_ns = 0;
+  for (const Read& one : reads) {
+    rig_.device.synchronize(one.arrived);
+    longest_ns = std::max(longest_ns, *one.arrived.ns_since(one.asked));
+  }
+  return longest_ns;
+}
+
+RecordedTraining::Read RecordedTraining::read() {
+  const std::byte number{};
+  std::byte read{};
+  const Event asked = rig_.device.record_timed(kDefaultStream);
+  rig_.device.wait(reader_, asked);  // on a stream of its own, so that compute does not wait too
+  rig_.device.copy(&read, &number, sizeof read, Direction::kToHost, reader_);
+  return {asked, rig_.device.record_timed(reader_)};
 }
 
 void RecordedTraining::begin_step() {

@@ -22,6 +22,10 @@ class RecordedTraining {
   /// Nanoseconds on the device since the end of the step before.
   std::uint64_t run_step();
 
+  /// Runs a step that is asked now and then for a number on the device, as by a loop that reads its
+  /// loss. The most nanoseconds that one took to the host.
+  std::uint64_t run_step_with_reads();
+
   Statistics statistics();
   std::size_t peak_bytes() const { return rig_.budget.peak(); }
   /// What the plan says of a step; 0 while nothing is planned.
@@ -35,9 +39,17 @@ class RecordedTraining {
     std::size_t last_reader = 0;
   };
 
+  /// A number that the host asks for, and that arrives there.
+  struct Read {
+    Event asked;
+    Event arrived;
+  };
+
   void begin_step();
   void end_step();
   void run_op(Position position);
+  std::uint64_t finish_step();
+  Read read();
   /// What the operator makes, in order.
   std::vector<Tensor*> make_results(Position position);
   /// The same of one whose result takes the bytes of its first input.
@@ -62,6 +74,7 @@ class RecordedTraining {
   std::vector<Tensor*> tensors_;  // by ordinal; null: not there
   std::vector<Tensor*> again_;    // those that a replay has made
   std::uint64_t now_ns_ = 0;
+  StreamRef reader_;
   Event ended_;
 };
 

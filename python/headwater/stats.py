@@ -66,7 +66,9 @@ class Stats:
     planned_step_seconds: float = 0.0  # what a step takes by that plan
     planned_stall_seconds: float = 0.0  # of it, waiting for moves
     planned_replay_seconds: float = 0.0  # of it, making tensors again
-    planned_peak_bytes: int = 0  # most managed bytes on the device at once, by that plan
+    planned_peak_bytes: int = (
+        0  # most bytes on the device at once, by that plan, workspaces included
+    )
     fetch_bytes_per_second: float = 0.0  # of the link, as measured for the plan
     offload_bytes_per_second: float = 0.0
     num_clean_drops: int = 0  # offloads that copied nothing, the host copy being current

@@ -113,6 +113,8 @@ class Conductor final : public TensorWatcher {
   std::uint64_t num_refused() const { return num_refused_; }
   /// Operators that began no moves because somebody else used the link.
   std::uint64_t num_ops_held_back() const { return num_ops_held_back_; }
+  /// Bytes of the budget that were others' when the last step ended; plans leave them out.
+  std::size_t reserve() const { return reserve_; }
   /// Null while nothing is planned.
   const Score* score() const { return score_.get(); }
 

@@ -20,7 +20,7 @@ struct PlanReport {
   std::uint64_t step_ns = 0;    // what such a step takes on paper
   std::uint64_t stall_ns = 0;   // of it, waiting for moves
   std::uint64_t replay_ns = 0;  // of it, making tensors again
-  std::size_t peak_bytes = 0;   // on the device
+  std::size_t peak_bytes = 0;   // on the device, with what libraries keep there
   double fetch_bytes_per_s = 0;
   double offload_bytes_per_s = 0;
 

@@ -188,7 +188,7 @@ PlanReport Runtime::plan_report() const {
     report.step_ns = score->plan().expected.step_ns;
     report.stall_ns = score->plan().expected.stall_ns;
     report.replay_ns = score->plan().replays.extra_ns;
-    report.peak_bytes = score->peak_bytes();
+    report.peak_bytes = score->peak_bytes() + conductor_.reserve();
     report.fetch_bytes_per_s = costs->fetch.bytes_per_s;
     report.offload_bytes_per_s = costs->offload.bytes_per_s;
   }

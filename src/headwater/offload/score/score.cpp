@@ -5,15 +5,6 @@
 #include <algorithm>
 
 namespace headwater {
-namespace {
-
-StepPlan plan_moves_alone(const Liveness& liveness, const Costs& costs, std::size_t budget) {
-  StepPlan plan{.moves = plan_step(liveness, costs, budget)};
-  plan.expected = estimate_time(liveness, plan.moves, costs);
-  return plan;
-}
-
-}  // namespace
 
 Score::Score(const StepTrace& trace) : liveness_(trace), follower_(liveness_) {}
 
@@ -38,14 +29,13 @@ void Score::collect_moves() {
     for (const PlannedFetch& fetch : stage.fetch) {
       fetches.emplace(fetch.start, plan_.recorded_of(fetch.tensor));
     }
-    const std::vector<Position> starts = write_back_starts(plan_.planned(liveness_), stage);
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-      write_backs.emplace(starts[i], plan_.recorded_of(stage.write_back[i]));
-    }
     std::vector<Ordinal>& offloads = offloads_.emplace_back();
     for (const Ordinal tensor : stage.offload) {
       offloads.push_back(plan_.recorded_of(tensor));
     }
+  }
+  for (const WriteBackStart& write_back : plan_.write_backs) {
+    write_backs.emplace(write_back.start, plan_.recorded_of(write_back.tensor));
   }
   fetches_ = Queue(fetches);
   write_backs_ = Queue(write_backs);

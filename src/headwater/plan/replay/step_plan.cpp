@@ -21,18 +21,17 @@ StepPlan plan_with(ReplayChoice choice,
                    const Costs& costs,
                    std::size_t budget) {
   if (choice.empty()) {
-    StepPlan plan{.moves = plan_step(liveness, costs, budget)};
-    plan.expected = estimate_time(liveness, plan.moves, costs);
-    return plan;
+    return plan_moves_alone(liveness, costs, budget);
   }
   RewrittenStep step = rewrite_step(liveness, writers, costs, choice);
   StagePlan moves = plan_step(step.liveness, step.costs, budget);
-  const PlanTime expected = estimate_time(step.liveness, moves, step.costs);
+  Rehearsal rehearsal = rehearse(step.liveness, moves, step.costs);
   return {.replays = std::move(choice),
           .rewritten = std::move(step.liveness),
           .moves = std::move(moves),
           .recorded = std::move(step.recorded),
-          .expected = expected};
+          .expected = rehearsal.time,
+          .write_backs = std::move(rehearsal.write_backs)};
 }
 
 /// Plans choices of a menu in full, and keeps the fastest plan.
@@ -170,6 +169,14 @@ StepPlan of_recorded_step(StepPlan plan, InheritingStep step) {
 }
 
 }  // namespace
+
+StepPlan plan_moves_alone(const Liveness& liveness, const Costs& costs, std::size_t budget) {
+  StepPlan plan{.moves = plan_step(liveness, costs, budget)};
+  Rehearsal rehearsal = rehearse(liveness, plan.moves, costs);
+  plan.expected = rehearsal.time;
+  plan.write_backs = std::move(rehearsal.write_backs);
+  return plan;
+}
 
 StepPlan plan_step_with_replays(const Liveness& liveness,
                                 const Costs& costs,

@@ -25,6 +25,7 @@ struct StepPlan {
   StagePlan moves;
   std::vector<Ordinal> recorded;  // for each tensor of that step the recorded one; empty: itself
   PlanTime expected;
+  std::vector<WriteBackStart> write_backs;  // when those of the moves begin
 
   /// Whether the step goes as it would without a plan.
   bool empty() const {
@@ -37,6 +38,9 @@ struct StepPlan {
   /// The tensor of the recorded step that one of the moves is about.
   Ordinal recorded_of(Ordinal tensor) const { return recorded.empty() ? tensor : recorded[tensor]; }
 };
+
+/// Gives nothing up. Throws OutOfMemory as make_partition does.
+StepPlan plan_moves_alone(const Liveness& liveness, const Costs& costs, std::size_t budget);
 
 /// Weighs for every tensor whether to keep, offload or recompute it, and whether operators inherit
 /// bytes; the fastest plan on paper of a few choices. Throws OutOfMemory as make_partition does,
