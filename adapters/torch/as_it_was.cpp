@@ -149,7 +149,9 @@ void Settings::put_in_force() const {
 
 AsItWas::AsItWas(const Settings& settings, const std::optional<RandomState>& random)
     : settings_(Settings::now()), then_(random), outer_(std::exchange(as_it_was_here, this)) {
-  settings.put_in_force();
+  if (settings != settings_) {
+    settings.put_in_force();
+  }
   if (random) {
     random_ = present_state(random->generator);
     put_back_a_copy(*random);

@@ -5,11 +5,11 @@
 #include "tensor_walk.h"
 
 #include <ATen/core/List.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -61,15 +61,19 @@ c10::IValue piece(const c10::IValue& value,
   return part;
 }
 
-/// The distinct storages of element `i` in all lists.
-std::unordered_set<const c10::StorageImpl*> element_storages(Arguments arguments,
-                                                             std::size_t i,
-                                                             std::size_t length) {
-  std::unordered_set<const c10::StorageImpl*> storages;
+using Storages = c10::SmallVector<const c10::StorageImpl*, 8>;
+
+/// The distinct storages of element `i` in all lists. There are a few, and operators have hundreds
+/// of elements: they are compared with each other, without a set of their own.
+Storages element_storages(Arguments arguments, std::size_t i, std::size_t length) {
+  Storages storages;
   for (const c10::IValue& argument : arguments) {
     if (divides(argument, length)) {
-      for_each_storage(argument.toListRef()[i],
-                       [&](c10::StorageImpl& storage, Adoption) { storages.insert(&storage); });
+      for_each_storage(argument.toListRef()[i], [&](c10::StorageImpl& storage, Adoption) {
+        if (std::find(storages.begin(), storages.end(), &storage) == storages.end()) {
+          storages.push_back(&storage);
+        }
+      });
     }
   }
   return storages;

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <functional>
-#include <string>
 
 namespace headwater::adapter {
 
@@ -31,19 +30,25 @@ void OpKeyBuilder::add(const at::Tensor& tensor) {
   }
 }
 
+void OpKeyBuilder::add(const c10::SymInt& value) {
+  if (const std::optional<std::int64_t> known = value.maybe_as_int()) {
+    add(*known);
+  }
+}
+
 void OpKeyBuilder::add(const c10::IValue& value) {
   if (value.isTensor()) {
     add(value.toTensor());
   } else if (value.isInt()) {
-    mix(static_cast<std::uint64_t>(value.toInt()));
+    add(value.toInt());
   } else if (value.isDouble() && !has_tensors_) {
     mix(std::bit_cast<std::uint64_t>(value.toDouble()));
   } else if (value.isString()) {
-    mix(std::hash<std::string>{}(value.toStringRef()));
+    add(std::string_view(value.toStringRef()));
   } else if (value.isDevice()) {
     mix(std::hash<c10::Device>{}(value.toDevice()));
   } else if (value.isBool()) {
-    mix(value.toBool() ? 3 : 4);
+    add(value.toBool());
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) {
       add(element);

@@ -5,10 +5,15 @@
 #include <ATen/core/IListRef_inl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/SymInt.h>
 #include <c10/util/FunctionRef.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace headwater::adapter {
@@ -28,6 +33,29 @@ class OpKeyBuilder {
       add(*tensor);
     }
   }
+  // The kinds of arguments that come most often do without a value that takes a list or a text of
+  // its own from the heap.
+  void add(std::int64_t value) { mix(static_cast<std::uint64_t>(value)); }
+  void add(bool value) { mix(value ? kTrue : kFalse); }
+  void add(const c10::SymInt& value);
+  void add(std::string_view text) { mix(std::hash<std::string_view>{}(text)); }
+  void add(c10::IntArrayRef values) { add_each(values); }
+  void add(c10::SymIntArrayRef values) { add_each(values); }
+  void add(const c10::OptionalArrayRef<std::int64_t>& values) {
+    if (values) {
+      add_each(*values);
+    }
+  }
+  template <std::size_t kSize>
+  void add(const std::array<bool, kSize>& values) {
+    add_each(values);
+  }
+  template <class Value>
+  void add(const std::optional<Value>& value) {
+    if (value) {
+      add(*value);
+    }
+  }
   void add(at::TensorList tensors) { add_each(tensors); }
   void add(const at::ITensorListRef& tensors) { add_each(tensors); }
   template <class Value>
@@ -38,10 +66,13 @@ class OpKeyBuilder {
   OpKey key() const { return OpKey(key_); }
 
  private:
+  static constexpr std::uint64_t kTrue = 3;
+  static constexpr std::uint64_t kFalse = 4;
+
   template <class List>
-  void add_each(const List& tensors) {
-    for (const at::Tensor& tensor : tensors) {
-      add(tensor);
+  void add_each(const List& values) {
+    for (const auto& value : values) {
+      add(value);
     }
   }
   void mix(std::uint64_t value);

@@ -26,17 +26,19 @@ bool OpNeeds::fit_as_is(c10::ArrayRef<TensorUse> tensors, OpKeyOnce& key) {
   if (watched) {
     look_every(kOpsBetweenLooks);
   }
-  ResultBound results(traits_.growth);
-  for (const TensorUse& use : tensors) {
-    results.add(*use.tensor);
-  }
-  if (list) {  // results are as large as one of the lists
-    const Budget& budget = session_.runtime().budget();
-    const std::size_t made = traits_.num_returns > 0 ? results.given() : 0;
-    return budget.used() + session_.unseen_bytes() + made <= budget.limit();
-  }
-  if (!must_predict && !watched && surely_fit(results)) {
-    return true;
+  if (list || (!must_predict && !watched)) {
+    ResultBound results(traits_.growth);
+    for (const TensorUse& use : tensors) {
+      results.add(*use.tensor);
+    }
+    if (list) {  // results are as large as one of the lists
+      const Budget& budget = session_.runtime().budget();
+      const std::size_t made = traits_.num_returns > 0 ? results.given() : 0;
+      return budget.used() + session_.unseen_bytes() + made <= budget.limit();
+    }
+    if (surely_fit(results)) {
+      return true;
+    }
   }
   known_ = session_.working_sets().find(key());
   return known_ && still_fit();

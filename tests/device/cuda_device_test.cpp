@@ -83,6 +83,21 @@ TEST_F(CudaDeviceTest, AnEventIsPendingUntilItsCopyIsDone) {
   memory.free(host, 256_MiB);
 }
 
+TEST_F(CudaDeviceTest, AnEventIsPendingAlsoWhereTheDriversWasUsedBefore) {
+  device_->synchronize(device_->record(kDefaultStream));  // done, and dropped
+  PinnedMemory memory(device_->context());
+  void* host = memory.try_allocate(256_MiB);
+  void* data = device_->try_allocate(256_MiB, kDefaultStream);
+  ASSERT_TRUE(host != nullptr && data != nullptr);
+  device_->copy(data, host, 256_MiB, Direction::kToDevice, kDefaultStream);
+  const Event event = device_->record(kDefaultStream);
+  EXPECT_FALSE(event.done());
+  device_->synchronize(event);
+  EXPECT_TRUE(event.done());
+  device_->free(data, 256_MiB, kDefaultStream);
+  memory.free(host, 256_MiB);
+}
+
 TEST_F(CudaDeviceTest, PinnedMemoryIsUsableToItsLastByte) {
   PinnedMemory memory(device_->context());
   for (const std::size_t bytes : {std::size_t{1}, 4_KiB + 1, 100_MiB + 64}) {

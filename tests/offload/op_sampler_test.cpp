@@ -46,6 +46,16 @@ TEST_F(OpSamplerTest, DoesNotWaitForTheDevice) {
   EXPECT_EQ(clock_.now_ns(), 0U);
 }
 
+TEST_F(OpSamplerTest, KeysThatAreRememberedInTheSamePlaceAreBothTimedAFewTimes) {
+  constexpr OpKey kOther(7 + (1 << 20));
+  for (Position i = 0; i < 10; ++i) {
+    run(kKey, 2 * i, 1000, 50);
+    run(kOther, 2 * i + 1, 1000, 60);
+  }
+  let_all_end();
+  EXPECT_EQ(sampler_.take_finished().size(), 6U);
+}
+
 TEST_F(OpSamplerTest, TimesTheFirstFewOfEveryKey) {
   for (Position i = 0; i < 10; ++i) {
     run(kKey, i, 1000, 50);

@@ -24,7 +24,7 @@ class UnplannedMovesTest : public testing::Test {
       rig_.reserve({.new_bytes = kBytes}).release();
       Tensor& made = rig_.make(kBytes, i);
       made_.push_back(&made);
-      tensors_.emplace(made.id, &made);
+      tensors_.add(made);
       end(Phase::kForward, made);
     }
   }
@@ -53,7 +53,7 @@ class UnplannedMovesTest : public testing::Test {
   /// Backward comes to a tensor and frees it.
   void use_up(std::size_t number) {
     begin(Phase::kBackward, {made_[number]});
-    tensors_.erase(made_[number]->id);
+    EXPECT_TRUE(tensors_.remove(made_[number]->id));
     rig_.forget(*made_[number]);
     move(Phase::kBackward);
   }
@@ -69,7 +69,7 @@ class UnplannedMovesTest : public testing::Test {
 
   CacheRig rig_{{.budget = 8 * kBytes}};
   UnplannedMoves moves_{rig_.cache, rig_.budget};
-  UnplannedMoves::Tensors tensors_;
+  TensorTable tensors_;
   std::vector<Tensor*> made_;
 };
 

@@ -16,6 +16,12 @@ Access access_to(const Tensor& tensor, AccessKind kind) {
   return {tensor.id, tensor.bytes, kind, packing_factor(packing)};
 }
 
+/// Whether an operator is of a stage: most are of the one under way, and need no search.
+bool is_of(const std::vector<PlannedStage>& stages, std::uint32_t stage, Position place) {
+  return stage < stages.size() && stages[stage].begin <= place &&
+         (stage + 1 == stages.size() || place < stages[stage + 1].begin);
+}
+
 /// Spreads the time of a step over its operators by the bytes they touch: a guess to order moves by
 /// where the device cannot time operators.
 std::vector<std::uint64_t> spread(const StepTrace& trace, std::uint64_t step_ns) {
@@ -92,7 +98,8 @@ void Conductor::follow_plan(Position place, StreamRef stream) {
   find_due_back(place);
   give_up(place, stream);
   start_write_backs(place);
-  if (!score_->plan().moves.empty()) {
+  const StagePlan& moves = score_->plan().moves;
+  if (!moves.empty() && !(stage_ && is_of(moves.stages, *stage_, place))) {
     enter_stage(score_->stage_of(place), stream);
   }
   start_fetches(place, stream);
@@ -120,7 +127,7 @@ void Conductor::end_op(const Op& op, std::span<Tensor* const> made, std::size_t 
   accesses_.clear();
   for (Tensor* tensor : made) {
     accesses_.push_back(access_to(*tensor, AccessKind::kNew));
-    tensors_.insert_or_assign(tensor->id, tensor);
+    tensors_.add(*tensor);
   }
   recorder_.end_op(op.ref, accesses_, workspace_bytes);
   if (score_ && op.ref.step == recorder_.current().step) {  // else its place is in another score
@@ -304,7 +311,7 @@ void Conductor::on_forget(const Tensor& tensor) noexcept {
   cache_.mutex().assume_held();
   // Also when not watching: operators under way when that ended have left their tensors here.
   std::erase(due_back_, &tensor);
-  if (!tensors_.empty() && tensors_.erase(tensor.id) > 0 && watching()) {
+  if (!tensors_.empty() && tensors_.remove(tensor.id) && watching()) {
     recorder_.release(tensor.id, tensor.bytes);
   }
 }
@@ -433,15 +440,14 @@ void Conductor::leave_last_stage(StreamRef stream) {
 
 Tensor* Conductor::find(Ordinal tensor) {
   const std::optional<TensorId> id = score_->follower().bound(tensor);
-  const auto found = id ? tensors_.find(*id) : tensors_.end();
-  return found == tensors_.end() ? nullptr : found->second;
+  return id ? tensors_.find(*id) : nullptr;
 }
 
 std::span<const Access> Conductor::note(std::span<const Use> uses) {
   accesses_.clear();
   for (const Use& use : uses) {
     accesses_.push_back(access_to(*use.tensor, use.access));
-    tensors_.try_emplace(use.tensor->id, use.tensor);
+    tensors_.add(*use.tensor);
   }
   return accesses_;
 }

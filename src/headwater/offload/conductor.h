@@ -9,6 +9,7 @@
 #include "headwater/offload/tensor_watcher.h"
 #include "headwater/offload/unplanned_moves.h"
 #include "headwater/plan/costs.h"
+#include "headwater/tensor/tensor_table.h"
 #include "headwater/trace/op_times.h"
 #include "headwater/trace/trace_recorder.h"
 
@@ -19,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace headwater {
@@ -196,7 +196,7 @@ class Conductor final : public TensorWatcher {
   UnplannedMoves unplanned_;
   std::optional<Costs> machine_costs_;
   std::optional<std::uint32_t> stage_;  // the one under way
-  std::unordered_map<TensorId, Tensor*> tensors_;
+  TensorTable tensors_;
   std::deque<Ordinal> to_fetch_;        // due, but there was no room yet
   std::vector<Ordinal> to_write_back_;  // due, but somebody used them
   std::vector<Ordinal> to_give_up_;     // the same

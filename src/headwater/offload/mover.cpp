@@ -294,8 +294,9 @@ void Mover::order_after(StreamRef earlier, StreamRef later) {
 void Mover::await_copy(const Tensor& tensor, StreamRef stream) {
   if (tensor.copied.done()) {
     device_.synchronize(tensor.copied);  // costs nothing now, and tells of a failure
+  } else {
+    device_.wait(stream, tensor.copied);
   }
-  device_.wait(stream, tensor.copied);
 }
 
 void Mover::copy(Tensor& tensor, Direction direction, StreamRef stream) {

@@ -5,11 +5,15 @@
 namespace headwater {
 
 Event OpSampler::begin(OpKey key, StreamRef stream) {
+  if (timed_slot(key) == key) {
+    return {};
+  }
   if (num_samples_.size() >= kMostKeys) {
-    num_samples_.clear();  // shapes that never repeat: nobody will miss their times
+    start_over();  // shapes that never repeat: nobody will miss their times
   }
   Count& count = num_samples_[key];
   if (count.good == kSamplesOfAKey || count.tries == kMostTries) {
+    timed_slot(key) = key;
     return {};
   }
   ++count.tries;

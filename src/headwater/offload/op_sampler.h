@@ -3,9 +3,11 @@
 #include "headwater/device/device.h"
 #include "headwater/trace/trace_recorder.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -35,12 +37,18 @@ class OpSampler {
   /// Times of the operators that the device has come to since the last call.
   [[nodiscard]] std::vector<OpTime> take_finished();
   /// Times a few of every key once more.
-  void start_over() { num_samples_.clear(); }
+  void start_over() {
+    num_samples_.clear();
+    timed_.fill(std::nullopt);
+  }
 
  private:
   static constexpr std::uint32_t kSamplesOfAKey = 3;
   static constexpr std::uint32_t kMostTries = 32;  // the device may never be behind
   static constexpr std::size_t kMostKeys = 1 << 16;
+  static constexpr std::size_t kRemembered = 4096;
+
+  std::optional<OpKey>& timed_slot(OpKey key) { return timed_[key.value() % kRemembered]; }
 
   struct Count {
     std::uint32_t good = 0;
@@ -55,6 +63,8 @@ class OpSampler {
 
   Device& device_;
   std::unordered_map<OpKey, Count> num_samples_;
+  // Keys timed often enough, as nearly all soon are: to find one here takes no search.
+  std::array<std::optional<OpKey>, kRemembered> timed_;
   std::deque<Sample> pending_;
 };
 

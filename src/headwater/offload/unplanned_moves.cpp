@@ -103,11 +103,11 @@ void UnplannedMoves::fetch(const Knowledge& knowledge, std::size_t room, StreamR
   }
   knowledge.after.predict(lookahead, coming_);
   for (const Coming& next : coming_) {
-    const auto found = knowledge.tensors.find(next.tensor);
-    if (found == knowledge.tensors.end() || found->second->residency != Residency::kHost) {
+    Tensor* const tensor = knowledge.tensors.find(next.tensor);
+    if (tensor == nullptr || tensor->residency != Residency::kHost) {
       continue;
     }
-    if (!cache_.try_start_fetch(*found->second, room, stream)) {
+    if (!cache_.try_start_fetch(*tensor, room, stream)) {
       return;  // those after it are for later
     }
   }

@@ -3,12 +3,12 @@
 #include "headwater/memory/budget.h"
 #include "headwater/offload/tensor_cache.h"
 #include "headwater/pilot/known_order.h"
+#include "headwater/tensor/tensor_table.h"
 #include "headwater/trace/op_record.h"
 
 #include <array>
 #include <cstddef>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace headwater {
@@ -21,13 +21,11 @@ namespace headwater {
 /// Called with the cache's mutex held.
 class UnplannedMoves final {
  public:
-  using Tensors = std::unordered_map<TensorId, Tensor*>;
-
   /// What is known beside backward's order.
   struct Knowledge {
-    const Predictor& after;  // what is used once that order is over
-    const Tensors& tensors;  // all that may be moved
-    std::size_t reserve;     // bytes of the budget that are for others
+    const Predictor& after;      // what is used once that order is over
+    const TensorTable& tensors;  // all that may be moved
+    std::size_t reserve;         // bytes of the budget that are for others
   };
 
   UnplannedMoves(TensorCache& cache, const Budget& budget) : cache_(cache), budget_(budget) {}

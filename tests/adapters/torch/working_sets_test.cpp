@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -39,6 +41,27 @@ TEST(OpKeyTest, IsTheSameForBoxedAndUnboxedOptionals) {
   const std::optional<at::ScalarType> dtype;
   EXPECT_EQ(op_key(sum, a, dim, true, dtype),
             boxed_op_key(sum, std::vector<c10::IValue>{a, dims, true, c10::IValue()}));
+}
+
+TEST(OpKeyTest, IsTheSameForBoxedAndUnboxedNumbersAndTexts) {
+  const c10::OperatorHandle norm = find_op("aten::native_layer_norm");
+  const at::Tensor a = at::ones({3, 4});
+  const std::vector<c10::SymInt> shape{4};
+  const std::optional<at::Tensor> weight;
+  EXPECT_EQ(op_key(norm, a, c10::SymIntArrayRef(shape), weight, weight, 1e-5),
+            boxed_op_key(norm,
+                         std::vector<c10::IValue>{
+                             a, std::vector<std::int64_t>{4}, c10::IValue(), c10::IValue(), 1e-5}));
+  const c10::OperatorHandle gelu = find_op("aten::gelu");
+  EXPECT_EQ(op_key(gelu, a, std::string_view("tanh")),
+            boxed_op_key(gelu, std::vector<c10::IValue>{a, "tanh"}));
+  const c10::OperatorHandle backward = find_op("aten::native_layer_norm_backward");
+  const std::array<bool, 3> mask{true, false, true};
+  EXPECT_EQ(op_key(backward, a, mask), boxed_op_key(backward, std::vector<c10::IValue>{a, mask}));
+  const c10::OperatorHandle rand = find_op("aten::rand");
+  const c10::SymInt size = 3;
+  EXPECT_EQ(op_key(rand, size, 0.5, std::optional<bool>(false)),
+            boxed_op_key(rand, std::vector<c10::IValue>{3, 0.5, false}));
 }
 
 TEST(OpKeyTest, TellsOperatorsShapesTypesAndLayoutsApart) {

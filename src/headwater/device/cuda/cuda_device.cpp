@@ -53,7 +53,7 @@ std::unique_ptr<Device> Device::create(int ordinal) {
   return std::unique_ptr<Device>(new Device(ordinal));
 }
 
-Device::Device(int ordinal) : context_(ordinal), packing_(context_) {
+Device::Device(int ordinal) : context_(ordinal), packing_(context_), events_(context_) {
   int pools = 0;
   check(driver(),
         driver().device_get_attribute(&pools, kAttributeMemoryPoolsSupported, context_.device()),
@@ -138,8 +138,8 @@ StreamRef Device::create_stream() {
 }
 
 Event Device::record_event(StreamRef stream, Timing timing) {
-  const unsigned flags = timing == Timing::kOn ? 0 : kEventDisableTiming;
-  return Event(std::make_shared<RecordedEvent>(context_, handle_of(stream), flags));
+  const auto kind = timing == Timing::kOn ? EventPool::Kind::kTimed : EventPool::Kind::kUntimed;
+  return Event(std::make_shared<RecordedEvent>(events_, handle_of(stream), kind));
 }
 
 void Device::wait(StreamRef stream, const Event& event) {

@@ -2,6 +2,7 @@
 
 #include "headwater/base/mutex.h"
 #include "headwater/device/cuda/context.h"
+#include "headwater/device/cuda/event_pool.h"
 #include "headwater/device/cuda/packing_kernels.h"
 #include "headwater/device/device.h"
 
@@ -49,6 +50,8 @@ class Device final : public headwater::Device {
   const PrimaryContext context_;
   PackingKernels packing_;
   Ordering ordering_ = Ordering::kByDevice;
+  // self-synchronised
+  EventPool events_;
   // guarded by mutex_
   Mutex mutex_;
   std::vector<StreamHandle> streams_ HEADWATER_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "headwater/device/cuda/context.h"
+#include "headwater/device/cuda/event_pool.h"
 #include "headwater/device/event.h"
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace headwater::cuda {
 
-/// Owns one driver event, recorded once. The context outlives it. Thread-safe.
+/// Has one driver event of a pool, recorded once. The pool outlives it. Thread-safe.
 class RecordedEvent final : public Event::State {
  public:
-  RecordedEvent(const PrimaryContext& context, StreamHandle stream, unsigned flags);
+  RecordedEvent(EventPool& pool, StreamHandle stream, EventPool::Kind kind);
   ~RecordedEvent() override;
   RecordedEvent(const RecordedEvent&) = delete;
   RecordedEvent& operator=(const RecordedEvent&) = delete;
@@ -24,7 +24,10 @@ class RecordedEvent final : public Event::State {
   EventHandle handle() const { return handle_; }
 
  private:
-  const PrimaryContext& context_;
+  const PrimaryContext& context() const { return pool_.context(); }
+
+  EventPool& pool_;
+  const EventPool::Kind kind_;
   EventHandle handle_ = nullptr;
 };
 
