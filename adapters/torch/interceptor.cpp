@@ -4,7 +4,6 @@
 #include "direct_ops.h"
 #include "dispatch_key.h"
 #include "exactness.h"
-#include "inheritance.h"
 #include "list_ops.h"
 #include "op_scope.h"
 #include "out_of_memory.h"
@@ -212,28 +211,6 @@ void intercept(const c10::OperatorHandle& op,
       run_managed(session, op, traits, keys, *stack);
       return;
   }
-}
-
-void run_managed(SessionState& session,
-                 const c10::OperatorHandle& op,
-                 const OpTraits& traits,
-                 c10::DispatchKeySet keys,
-                 torch::jit::Stack& stack) {
-  OpScope scope(session, op, traits);
-  scope.acquire(torch::jit::last(stack, traits.num_arguments));
-  if (scope.leaves_recipe()) {
-    scope.leave_recipe(keys);
-  }
-  if (scope.inherits()) {
-    run_in_heir({scope, op, traits, keys}, stack);
-  } else if (scope.can_begin_again()) {
-    redispatch_with_further_tries(scope, op, traits, keys, stack);
-  } else {
-    redispatch_below(op, keys, stack);
-  }
-  const Arguments results = torch::jit::last(stack, traits.num_returns);
-  scope.finish(results);
-  scope.ask_policy(results);
 }
 
 void start_intercepting(const std::shared_ptr<SessionState>& session) {

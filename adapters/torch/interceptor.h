@@ -57,4 +57,12 @@ void run_managed(SessionState& session,
                  c10::DispatchKeySet keys,
                  torch::jit::Stack& stack);
 
+/// The same; false, and nothing has happened but that the stack has lost its arguments, where its
+/// tensors do not fit together.
+[[nodiscard]] bool try_run_managed(SessionState& session,
+                                   const c10::OperatorHandle& op,
+                                   const OpTraits& traits,
+                                   c10::DispatchKeySet keys,
+                                   torch::jit::Stack& stack);
+
 }  // namespace headwater::adapter

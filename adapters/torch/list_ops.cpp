@@ -179,19 +179,39 @@ class Pieces {
  private:
   void run_range(Range range) {
     while (range.begin < range.end) {
-      const Range next = first_that_fit(bytes_, range, room_for_a_piece(session_));
-      run_piece(next);
+      Range next = first_that_fit(bytes_, range, room_for_a_piece(session_));
+      // Another thread may have lowered the budget meanwhile: a smaller piece still fits.
+      while (next.end > next.begin + 1 && !try_run_piece(next)) {
+        next.end -= (next.end - next.begin) / 2;
+      }
+      if (next.end == next.begin + 1) {
+        run_piece(next);
+      }
       range.begin = next.end;
     }
   }
 
+  bool try_run_piece(Range range) {
+    torch::jit::Stack part = arguments_of(range);
+    const bool ran = try_run_managed(session_, op_, traits_, keys_, part);
+    if (ran) {
+      done_.emplace(range.begin, std::move(part));
+    }
+    return ran;
+  }
+
   void run_piece(Range range) {
+    torch::jit::Stack part = arguments_of(range);
+    run_managed(session_, op_, traits_, keys_, part);
+    done_.emplace(range.begin, std::move(part));
+  }
+
+  torch::jit::Stack arguments_of(Range range) const {
     torch::jit::Stack part;
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       part.push_back(piece(arguments_[i], op_.schema().arguments()[i], range, bytes_.size()));
     }
-    run_managed(session_, op_, traits_, keys_, part);
-    done_.emplace(range.begin, std::move(part));
+    return part;
   }
 
   SessionState& session_;
@@ -202,6 +222,21 @@ class Pieces {
   const std::vector<std::size_t> bytes_;
   std::map<std::size_t, torch::jit::Stack> done_;  // by first element
 };
+
+/// False, with its arguments on the stack as before, where they do not fit together after all.
+bool try_run_whole(SessionState& session,
+                   const c10::OperatorHandle& op,
+                   const OpTraits& traits,
+                   c10::DispatchKeySet keys,
+                   torch::jit::Stack& stack) {
+  torch::jit::Stack whole = torch::jit::last(stack, traits.num_arguments).vec();
+  if (!try_run_managed(session, op, traits, keys, whole)) {
+    return false;
+  }
+  torch::jit::drop(stack, traits.num_arguments);
+  std::move(whole.begin(), whole.end(), std::back_inserter(stack));
+  return true;
+}
 
 }  // namespace
 
@@ -227,16 +262,19 @@ void run_list_op(SessionState& session,
   const Arguments arguments = torch::jit::last(stack, traits.num_arguments);
   const std::size_t length = list_length(arguments);
   const std::size_t room = room_for_a_piece(session);
-  if (length == 0 || most_bytes(arguments) <= room) {
+  if (length < 2) {
     run_managed(session, op, traits, keys, stack);
+    return;
+  }
+  if (most_bytes(arguments) <= room && try_run_whole(session, op, traits, keys, stack)) {
     return;
   }
   std::vector<std::size_t> bytes(length);
   for (std::size_t i = 0; i < length; ++i) {
     bytes[i] = element_bytes(arguments, i, length, traits.num_returns > 0);
   }
-  if (first_that_fit(bytes, {0, length}, room).end == length) {
-    run_managed(session, op, traits, keys, stack);
+  if (first_that_fit(bytes, {0, length}, room).end == length &&
+      try_run_whole(session, op, traits, keys, stack)) {
     return;
   }
   session.count_chunked_op();

@@ -82,6 +82,23 @@ Reservation OpScope::admit(std::size_t bytes) {
   return charge;
 }
 
+void OpScope::acquire(Arguments arguments) {
+  try {
+    bring(arguments);
+  } catch (const OutOfMemory& error) {
+    throw_out_of_memory.load()(error);
+  }
+}
+
+bool OpScope::try_acquire(Arguments arguments) {
+  try {
+    bring(arguments);
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
 std::optional<std::uint64_t> OpScope::try_admit(const Request& request,
                                                 Waiting waiting,
                                                 Reservation& charge) {
@@ -98,6 +115,7 @@ std::optional<std::uint64_t> OpScope::try_admit(const Request& request,
 }
 
 void OpScope::throw_shortage(Shortage shortage) {
+  ran_short_ = true;
   // The allocation that failed may be the first of several: name a budget that holds all results.
   const NoScope none;  // what the shape rules allocate is not the operator's
   const torch::jit::Stack boxed = box_ ? (*box_)() : arguments_.vec();

@@ -43,7 +43,7 @@ OpScope::NoScope::~NoScope() {
   current_scope = before_;
 }
 
-void OpScope::acquire(Arguments arguments) {
+void OpScope::bring(Arguments arguments) {
   arguments_ = arguments;
   can_begin_again_ =
       may_begin_again(traits_, arguments) || (traits_.only_reads && AsItWas::has_generator());
@@ -53,21 +53,17 @@ void OpScope::acquire(Arguments arguments) {
   const auto boxed_key = [this] { return boxed_op_key(op_, arguments_); };
   OpKeyOnce key(boxed_key);
   session_.release_finished_work();
-  try {
-    for (;;) {
-      session_.turns().take([&] { return try_acquire(Waiting::kAllowed, key); },
-                            [&] { static_cast<void>(try_acquire(Waiting::kOver, key)); });
-      if (to_replay_.empty()) {
-        return;
-      }
-      replay(session_, to_replay_);
+  for (;;) {
+    session_.turns().take([&] { return try_bring(Waiting::kAllowed, key); },
+                          [&] { static_cast<void>(try_bring(Waiting::kOver, key)); });
+    if (to_replay_.empty()) {
+      return;
     }
-  } catch (const OutOfMemory& error) {
-    throw_out_of_memory.load()(error);
+    replay(session_, to_replay_);
   }
 }
 
-std::optional<std::uint64_t> OpScope::try_acquire(Waiting waiting, OpKeyOnce& key) {
+std::optional<std::uint64_t> OpScope::try_bring(Waiting waiting, OpKeyOnce& key) {
   const StreamRef stream = session_.memory().current_stream();
   Request request = needs_.predict(arguments_, key);
   const CacheLock lock(cache_);

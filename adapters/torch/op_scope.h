@@ -38,6 +38,8 @@ class OpScope {
 
   /// Fetches and pins the tensors among the arguments.
   void acquire(Arguments arguments);
+  /// The same; false, with nothing pinned, where there is no room.
+  [[nodiscard]] bool try_acquire(Arguments arguments);
   /// The same when nothing has to move; false, with nothing pinned, when something has to.
   /// `work_out_key` and `box` give the operator's key and its arguments, in case they are needed.
   bool acquire_resident(c10::ArrayRef<TensorUse> tensors,
@@ -70,6 +72,8 @@ class OpScope {
   /// Adopts and pins the results, and passes on all pins: the operator goes on after it returns.
   [[nodiscard]] std::vector<Use> pass_on_pins(c10::ArrayRef<c10::IValue> results);
 
+  /// Whether what it allocated while it ran passed the budget.
+  bool ran_short() const { return ran_short_; }
   /// Whether it may run again when it fails for want of room. REQUIRES: acquire().
   bool can_begin_again() const { return can_begin_again_; }
   /// Sends away tensors that are not the operator's, for another try: the device had no room for it
@@ -96,8 +100,10 @@ class OpScope {
     OpScope* const before_;
   };
 
+  /// Throws OutOfMemory.
+  void bring(Arguments arguments);
   /// See Turns::Attempt.
-  std::optional<std::uint64_t> try_acquire(Waiting waiting, OpKeyOnce& key)
+  std::optional<std::uint64_t> try_bring(Waiting waiting, OpKeyOnce& key)
       HEADWATER_EXCLUDES(cache_.mutex());
   std::optional<std::uint64_t> try_admit(const Request& request,
                                          Waiting waiting,
@@ -169,6 +175,7 @@ class OpScope {
   bool pinned_ = false;
   Reservation reserved_;
   bool inherits_ = false;
+  bool ran_short_ = false;
   Reservation inherited_;                    // of the bytes that its result takes
   std::optional<std::size_t> pinned_bytes_;  // worked out when somebody asks
   std::size_t allocated_bytes_ = 0;

@@ -70,7 +70,10 @@ void run_collective(SessionState& session,
                     const OpTraits& traits,
                     c10::DispatchKeySet keys,
                     torch::jit::Stack& stack) {
-  StorageBook::expect_collectives();
+  {
+    const CacheLock lock(session.cache());
+    StorageBook::expect_readers(session.cache());
+  }
   OpScope scope(session, op, traits);
   scope.acquire(torch::jit::last(stack, traits.num_arguments));
   redispatch_below(op, keys, stack);

@@ -60,6 +60,9 @@ c10::Device resolve_device(const std::string& text) {
 }  // namespace adapter
 
 Session::Session(const SessionOptions& options) {
+  if (torch::autograd::get_current_graph_task_id() != -1) {
+    throw Error("Headwater cannot be switched on inside a backward pass. Do it before.");
+  }
   const c10::Device device = adapter::resolve_device(options.device);
   Options core;
   core.budget = options.budget;

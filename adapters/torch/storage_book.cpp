@@ -5,6 +5,7 @@
 #include "headwater/base/check.h"
 #include "lineage.h"
 
+#include <ATen/Context.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 std::atomic<TensorCache*> reporting_to{nullptr};
 std::atomic<Lineage*> lineage_of_all{nullptr};
 std::atomic<StorageBook::BringBack> bring_back_function{nullptr};
-std::atomic<bool> collectives_in_use{false};
+std::atomic<bool> readers_expected{false};
 
 /// See Note [Moving the bytes of a storage].
 void point_at(c10::DataPtr& pointer, void* address) {
@@ -50,13 +51,14 @@ void allow_access(Storage& storage) {
 
 /// Note [Reading bytes that are away]: C++ code that asks for the address of absent bytes outside
 /// an operator gets an exception where PyTorch can take that back (since 2.13), and a null address
-/// before. Once collectives are in use, storages are not forbidden but materialized: PyTorch's
-/// data-parallel code compares the pointers of gradients it does not read, which must not throw;
-/// asking for an address to write through brings the bytes back, to read through gives null.
+/// before. Once collectives or a profiler are in use, storages are not forbidden but materialized:
+/// PyTorch's data-parallel code compares the pointers of gradients it does not read, and its
+/// profilers write down those of all arguments, which must not throw; asking for an address to
+/// write through brings the bytes back, to read through gives null.
 template <class Storage>
 void guard_access(Storage& storage) {
   if constexpr (CanGuardAccess<Storage>) {
-    if (collectives_in_use.load(std::memory_order_relaxed)) {
+    if (readers_expected.load(std::memory_order_relaxed)) {
       storage.set_materializer(
           [](c10::StorageImpl* absent) { bring_back_function.load()(*absent); });
     } else {
@@ -104,11 +106,17 @@ std::vector<c10::DeleterFnPtr> deleters_of(c10::Allocator& allocator, c10::Devic
   return deleters;
 }
 
+/// States of the CPU's generators are tensors, and generators read them without an operator.
+std::size_t bytes_of_generator_state(c10::Device device) {
+  return device.is_cpu() ? at::globalContext().defaultGenerator(device).get_state().nbytes() : 0;
+}
+
 }  // namespace
 
 StorageBook::StorageBook(TorchMemory& memory, std::size_t min_tensor_bytes)
     : memory_(memory),
       min_tensor_bytes_(std::max<std::size_t>(min_tensor_bytes, 1)),
+      generator_state_bytes_(bytes_of_generator_state(memory.device())),
       own_deleters_(deleters_of(memory.allocator(), memory.device())) {
   check_layout();
 }
@@ -117,10 +125,18 @@ void StorageBook::set_reporting_to(TensorCache* cache, Lineage* lineage, BringBa
   reporting_to.store(cache);
   lineage_of_all.store(lineage);
   bring_back_function.store(bring_back);
+  readers_expected.store(false);
 }
 
-void StorageBook::expect_collectives() {
-  collectives_in_use.store(true, std::memory_order_relaxed);
+void StorageBook::expect_readers(const TensorCache& cache) {
+  if (readers_expected.exchange(true)) {
+    return;
+  }
+  for (const Tensor& tensor : cache.registry().absent()) {
+    auto& storage = *static_cast<c10::StorageImpl*>(tensor.owner);
+    set_access(storage, true);
+    set_access(storage, false);
+  }
 }
 
 void StorageBook::free_managed(void* context) {
@@ -150,7 +166,7 @@ Tensor* StorageBook::find_or_adopt(c10::StorageImpl& storage,
   }
   const c10::DataPtr& pointer = storage._mutable_data_ptr_no_checks();
   if (pointer.get() == nullptr || pointer.device() != memory_.device() ||
-      storage.nbytes() < min_tensor_bytes_) {
+      storage.nbytes() < min_tensor_bytes_ || storage.nbytes() == generator_state_bytes_) {
     return nullptr;
   }
   if (!adoptable(storage)) {

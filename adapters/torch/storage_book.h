@@ -32,7 +32,7 @@ class StorageBook final : public MoveListener {
   /// come back; the storages of one session at a time are managed.
   static void set_reporting_to(TensorCache* cache, Lineage* lineage, BringBack bring_back);
   /// See Note [Reading bytes that are away].
-  static void expect_collectives();
+  static void expect_readers(const TensorCache& cache) HEADWATER_REQUIRES(cache.mutex());
 
   static Tensor* find(const c10::StorageImpl& storage) {
     const c10::DataPtr& pointer =
@@ -64,6 +64,7 @@ class StorageBook final : public MoveListener {
 
   TorchMemory& memory_;
   const std::size_t min_tensor_bytes_;
+  const std::size_t generator_state_bytes_;  // tensors of that size are left alone; 0: none
   const std::vector<c10::DeleterFnPtr> own_deleters_;
   Mutex mutex_;
   std::size_t prune_at_ HEADWATER_GUARDED_BY(mutex_) = kLeastToPrune;

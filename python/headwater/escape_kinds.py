@@ -43,7 +43,7 @@ _thread = threading.local()
 @contextmanager
 def suspended() -> Iterator[None]:
     """Lets this thread read addresses unwrapped: what it reads is held already."""
-    before = _is_suspended()
+    before = is_suspended()
     _thread.suspended = True
     try:
         yield
@@ -51,7 +51,7 @@ def suspended() -> Iterator[None]:
         _thread.suspended = before
 
 
-def _wraps(original: Callable[..., Any]) -> Callable[[_F], _F]:
+def wraps(original: Callable[..., Any]) -> Callable[[_F], _F]:
     """``functools.wraps``, and torch.compile traces a builtin in its wrapper's place."""
 
     def decorate(wrapper: _F) -> _F:
@@ -76,13 +76,13 @@ def _untraced(function: _F) -> _F:
 def call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Bytes are read during the call only."""
 
-    @_wraps(original)
+    @wraps(original)
     def held_call(*args: Any, **kwargs: Any) -> Any:
-        if _is_suspended():
+        if is_suspended():
             return original(*args, **kwargs)
         with ExitStack() as holds:
             for owner in (*args, *kwargs.values()):
-                _hold(owner, holds)
+                hold(owner, holds)
             return original(*args, **kwargs)
 
     return held_call
@@ -91,9 +91,9 @@ def call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def contents(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Tensors inside a list are read with interception switched off by PyTorch."""
 
-    @_wraps(original)
+    @wraps(original)
     def held_contents(*args: Any, **kwargs: Any) -> Any:
-        if _is_suspended():
+        if is_suspended():
             return original(*args, **kwargs)
         with ExitStack() as holds:
             for value in (*args, *kwargs.values()):
@@ -107,9 +107,9 @@ def contents(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def whole(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Reads the bytes of what it makes on the way: runs as one operator."""
 
-    @_wraps(original)
+    @wraps(original)
     def as_one_operator(*args: Any, **kwargs: Any) -> Any:
-        if _is_suspended():
+        if is_suspended():
             return original(*args, **kwargs)
         with _C.CompiledCall(list(_tensors_in((*args, *kwargs.values())))), suspended():
             return original(*args, **kwargs)
@@ -120,9 +120,9 @@ def whole(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def lengths(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Lengths, given or made, are read without an operator from then on, in backward too."""
 
-    @_wraps(original)
+    @wraps(original)
     def held_lengths(*args: Any, **kwargs: Any) -> Any:
-        if _is_suspended():
+        if is_suspended():
             return original(*args, **kwargs)
         _hold_lengths(args)
         result = original(*args, **kwargs)
@@ -135,9 +135,9 @@ def lengths(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def address(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A bare address leaves: nobody can tell for how long, so the bytes stay for the step."""
 
-    @_wraps(original)
+    @wraps(original)
     def held_address(owner: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_suspended():
+        if is_suspended():
             return original(owner, *args, **kwargs)
         if _asks_for_identity():
             return _identity(owner) if _C.is_managed(owner) else original(owner, *args, **kwargs)
@@ -151,9 +151,9 @@ def export(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """An object over the bytes leaves: it is made over an alias, which holds while it lives."""
     during_call = call(original, name)
 
-    @_wraps(original)
+    @wraps(original)
     def held_export(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_suspended() or not isinstance(tensor, torch.Tensor):
+        if is_suspended() or not isinstance(tensor, torch.Tensor):
             return original(tensor, *args, **kwargs)
         if has_torch_function_unary(tensor) or tensor.layout is not torch.strided:
             return original(tensor, *args, **kwargs)
@@ -169,9 +169,9 @@ def export(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def permanent(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Another process or library keeps the address and never tells when it is done."""
 
-    @_wraps(original)
+    @wraps(original)
     def held_forever(owner: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _is_suspended():
+        if not is_suspended():
             _C.hold_forever(owner)
         return original(owner, *args, **kwargs)
 
@@ -182,7 +182,7 @@ def permanent_property(original: property, name: str) -> property:
     """``permanent`` for a property. It raises for CPU tensors, and then nothing is held."""
 
     def held_forever(tensor: torch.Tensor) -> Any:
-        if tensor.is_cuda and not has_torch_function_unary(tensor) and not _is_suspended():
+        if tensor.is_cuda and not has_torch_function_unary(tensor) and not is_suspended():
             _C.hold_forever(tensor)
         return original.__get__(tensor)
 
@@ -193,9 +193,9 @@ def storage_item(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """One byte is read during the call; a slice is a storage over the same bytes."""
     during_call = call(original, name)
 
-    @_wraps(original)
+    @wraps(original)
     def held_item(storage: torch.UntypedStorage, index: Any) -> Any:
-        if not isinstance(index, slice) or _is_suspended() or not _C.is_managed(storage):
+        if not isinstance(index, slice) or is_suspended() or not _C.is_managed(storage):
             return during_call(storage, index)
         whole = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
         return original(_C.held_alias(whole).untyped_storage(), index)
@@ -206,7 +206,7 @@ def storage_item(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 def refused(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Cannot work while bytes move."""
 
-    @_wraps(original)
+    @wraps(original)
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "This relies on tensors that never move, and cannot be used while Headwater is "
@@ -221,11 +221,13 @@ def hidden(original: Any, name: str) -> Any:
     return ABSENT
 
 
-def _is_suspended() -> bool:
+def is_suspended() -> bool:
+    """Whether this thread reads addresses unwrapped."""
     return getattr(_thread, "suspended", False)
 
 
-def _hold(owner: Any, holds: ExitStack) -> None:
+def hold(owner: Any, holds: ExitStack) -> None:
+    """Keeps the bytes of a tensor or storage in place until the holds end."""
     if isinstance(owner, torch.Tensor):
         holds.enter_context(_C.hold(owner))
     elif isinstance(owner, torch.UntypedStorage):
@@ -255,7 +257,7 @@ def _hold_inside(values: Sequence[Any], holds: ExitStack) -> None:
             if isinstance(value, (list, tuple)):
                 _hold_inside(value, holds)
             else:
-                _hold(value, holds)
+                hold(value, holds)
 
 
 def _asks_for_identity() -> bool:

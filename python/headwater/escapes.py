@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from headwater import escape_kinds as kinds
+from headwater import tool_kinds as tools
 
 _Kind = Callable[[Any, str], Any]
 
@@ -51,6 +52,13 @@ _ROWS: list[tuple[Any, _Kind, tuple[str, ...]]] = [
     (torch, kinds.whole, ("sparse_bsr_tensor", "sparse_bsc_tensor")),
     (_TENSOR, kinds.whole, ("tensor_split",)),
     (_TENSOR, kinds.contents, ("new_tensor", "new")),
+    (torch._C.ScriptModule, tools.script_module, ("save", "save_to_buffer", "__deepcopy__")),
+    (torch._C.ScriptModule, tools.script_module, ("_save_for_mobile",)),
+    (torch._C.ScriptModule, tools.script_module, ("_save_to_buffer_for_mobile",)),
+    (torch._ops, tools.without_our_key, ("_compute_keyset",)),
+    (torch.autograd.profiler, tools.reads_all, ("_prepare_profiler", "_enable_profiler")),
+    (torch.profiler.profiler, tools.reads_all, ("_enable_execution_trace_observer",)),
+    (torch._C._InferenceMode, tools.attached_afterwards, ("__exit__",)),
     (torch, kinds.call, ("set_rng_state",)),
     (torch.random, kinds.call, ("set_rng_state",)),
 ]
@@ -74,6 +82,8 @@ def install(device: str) -> Callable[[], None]:
             step()
         _forget_tensor_methods()
 
+    if torch._C._autograd._profiler_enabled():
+        tools.expect_readers()
     _forget_tensor_methods()
     return undo_all
 

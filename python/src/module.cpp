@@ -1,5 +1,6 @@
 #include "bindings.h"
 #include "cache_lock.h"
+#include "dispatch_key.h"
 #include "headwater/device/host/free_memory.h"
 #include "headwater/torch.h"
 #include "interceptor.h"
@@ -194,6 +195,13 @@ void bind_session(py::module_& m) {
   m.def("device_total_bytes", &Session::device_total_bytes);
   m.def("attach_thread", &adapter::attach_thread);
   m.def("attach_all_threads", [] { run_on_all_threads(&adapter::attach_thread); });
+  m.def("intercept_key", [] { return c10::toString(adapter::kInterceptKey); });
+  m.def("expect_readers", [] {
+    if (const std::shared_ptr<SessionState> now = state()) {
+      const adapter::CacheLock lock(now->cache());
+      adapter::StorageBook::expect_readers(now->cache());
+    }
+  });
   m.def("hold_back_other_threads", &adapter::hold_back_other_threads);
   m.def("unmarked_writes", &adapter::unmarked_writes);
   m.def("before_fork", &before_fork);

@@ -219,6 +219,25 @@ TEST_F(HostPoolTest, ThePeakOfBlocksStartsAgainFromWhatIsThere) {
   EXPECT_EQ(pool.peak_block_bytes(), 1_KiB);
 }
 
+TEST_F(HostPoolTest, SurplusOfForgottenStepsGoesBackAfterAStepThatNeedsLess) {
+  HostPool pool(memory_, 64_MiB, 1_MiB);
+  const HostBlock kept = pool.try_gather(1_MiB);
+  {
+    std::vector<HostBlock> many;
+    for (int i = 0; i < 8; ++i) {
+      many.push_back(pool.try_gather(4_MiB));
+    }
+  }
+  pool.end_step();
+  EXPECT_GE(pool.slab_bytes_held(), 32_MiB);
+  pool.forget_peaks();
+  pool.end_step();
+  EXPECT_GE(pool.slab_bytes_held(), 32_MiB);  // the step to come may need all of it
+  { const HostBlock needed = pool.try_gather(6_MiB); }
+  pool.end_step();
+  EXPECT_LE(pool.slab_bytes_held(), 8_MiB + HostPool::kLeastSlabBytes);
+}
+
 TEST_F(HostPoolTest, ThreadsGetBlocksOfTheirOwn) {
   HostPool pool(memory_, 16_MiB, 256_KiB);
   {

@@ -67,6 +67,16 @@ TEST_F(LimitedHostMemoryTest, WhatWasRefusedIsNotAskedForAgainUntilSomethingGoes
   memory.free(second, 2_MiB);
 }
 
+TEST_F(LimitedHostMemoryTest, WhatWasRefusedIsAskedForAgainNowAndThen) {
+  support::CountingHostMemory counting(pinned_);
+  Budget budget(64_MiB);
+  LimitedHostMemory memory(counting, budget);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(memory.try_allocate(5_MiB), nullptr);
+  }
+  EXPECT_EQ(counting.num_asked(), 3U);
+}
+
 TEST_F(LimitedHostMemoryTest, LessThanWhatWasRefusedIsAskedFor) {
   sim::HostMemory inner(4_MiB);
   Budget budget(64_MiB);

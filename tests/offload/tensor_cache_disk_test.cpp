@@ -86,6 +86,19 @@ TEST_F(TensorCacheDiskTest, ATensorOnDiskComesBackWhenItIsUsed) {
   EXPECT_GT(rig_.statistics().bytes_recalled, 0U);
 }
 
+TEST_F(TensorCacheDiskTest, OnceTheDeviceHasRoomAgainAllCanBeReadHoweverFullTheHostIs) {
+  std::vector<Tensor*> tensors;
+  unsigned number = 0;
+  EXPECT_THROW(
+      for (; number < 100; ++number) { tensors.push_back(&rig_.make(1_KiB, number)); },
+      OutOfMemory);
+  rig_.budget.set_limit(100_KiB);
+  for (Tensor* tensor : tensors) {
+    rig_.read(*tensor);
+  }
+  expect_bytes(tensors);
+}
+
 TEST_F(TensorCacheDiskTest, AnOperatorMayNeedEverythingThatIsOnHostAndDisk) {
   const std::vector<Tensor*> tensors = make(6);
   rig_.use({{tensors[0], AccessKind::kRead}, {tensors[2], AccessKind::kWrite}});

@@ -22,11 +22,11 @@ STEPS = 24
 class Training:
     """Ten layers with an optimizer that keeps two states a parameter."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: bool) -> None:
         torch.manual_seed(0)
         layers = [m for _ in range(10) for m in (torch.nn.Linear(128, 128), torch.nn.Tanh())]
         self.network = torch.nn.Sequential(*layers, torch.nn.BatchNorm1d(128))
-        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=0.01)
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=0.01, **options)
 
     def step(self) -> bytes:
         self.optimizer.zero_grad()
@@ -36,11 +36,11 @@ class Training:
         return as_bytes(loss)
 
 
-def train(before_step: Callable[[], None]) -> list[bytes]:
+def train(before_step: Callable[[], None], num_steps: int = STEPS, **options: bool) -> list[bytes]:
     """Returns the bits of every loss and, at the end, of every parameter and buffer."""
-    training = Training()
+    training = Training(**options)
     bits = []
-    for _ in range(STEPS):
+    for _ in range(num_steps):
         before_step()
         bits.append(training.step())
     return bits + [as_bytes(tensor) for tensor in training.network.state_dict().values()]
@@ -120,3 +120,28 @@ def test_another_thread_may_change_budgets_while_operators_run(
         assert train(do_nothing) == plain, f"seed {seed}"
     assert headwater.stats().bytes_offloaded > 0
     assert headwater.stats().pinned_bytes == 0
+
+
+def test_lists_are_cut_again_when_the_budget_falls_under_their_operators() -> None:
+    dice, pause = random.Random(0), threading.Event()
+    least = peak_under("minimum")
+
+    def change() -> None:
+        headwater.set_budget(dice.choice([least, 16 * least]))
+        pause.wait(dice.random() * 0.003)
+
+    plain = train(do_nothing, 4 * STEPS, foreach=True)
+    headwater.enable(16 * least, device="cpu", standby="off")
+    with running(change):
+        assert train(do_nothing, 4 * STEPS, foreach=True) == plain
+
+
+def test_a_budget_that_tensors_cannot_leave_for_is_refused_and_the_old_one_stays() -> None:
+    tensors = [torch.ones(1 << 18) for _ in range(8)]
+    headwater.enable("20MiB", device="cpu", host_budget="2MiB", standby="off")
+    for tensor in tensors:
+        tensor.sum()
+    with pytest.raises(headwater.OutOfMemory, match="nowhere to go.*asked 2 MiB"):
+        headwater.set_budget("2MiB")
+    assert headwater.stats().budget_bytes == 20 << 20
+    assert all(tensor.sum().item() == 1 << 18 for tensor in tensors)

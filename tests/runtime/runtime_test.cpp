@@ -113,6 +113,17 @@ TEST_F(RuntimeTest, LoweringTheBudgetOffloadsAtOnce) {
   EXPECT_EQ(report().budget_bytes, 2_MiB);
 }
 
+TEST_F(RuntimeTest, ABudgetThatTensorsCannotLeaveForIsRefusedAndTheOldOneStays) {
+  start({.budget = 4_MiB, .host_budget = 1_MiB});
+  make(2_MiB);
+  make(2_MiB);
+  EXPECT_THROW(runtime_->set_budget(1_MiB, kDefaultStream), OutOfMemory);
+  EXPECT_THROW(runtime_->set_budget(Options::kMinimum, kDefaultStream), OutOfMemory);
+  EXPECT_EQ(report().budget_bytes, 4_MiB);
+  EXPECT_EQ(report().resident_bytes, 4_MiB);
+  EXPECT_THROW(make(2_MiB), OutOfMemory);  // as hard as before
+}
+
 TEST_F(RuntimeTest, ARaisedBudgetIsUsedByTheNextRequest) {
   start({.budget = 2_MiB});
   EXPECT_THROW(make(3_MiB), OutOfMemory);

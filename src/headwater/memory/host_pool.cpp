@@ -104,6 +104,11 @@ void HostPool::trim() {
 void HostPool::end_step() {
   std::vector<std::unique_ptr<Slab>> surplus;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
+  if (std::exchange(forgetting_, false)) {
+    recent_ = {};
+    recent_.note(block_bytes_);
+    return;
+  }
   const std::size_t most = recent_.most();
   recent_.end_step(block_bytes_);
   std::size_t held = budget_.used();
@@ -117,6 +122,11 @@ void HostPool::end_step() {
       surplus.push_back(remove(*slab));
     }
   }
+}
+
+void HostPool::forget_peaks() {
+  const MutexLock lock(mutex_);
+  forgetting_ = true;
 }
 
 void HostPool::reset_peak() {

@@ -55,6 +55,9 @@ class HostPool {
   void trim() HEADWATER_EXCLUDES(mutex_);
   /// The same, as far as the last steps did not need them.
   void end_step() HEADWATER_EXCLUDES(mutex_);
+  /// Steps to come will need another amount than the last ones did: what these needed does not
+  /// count from the end of this one on.
+  void forget_peaks() HEADWATER_EXCLUDES(mutex_);
   void reset_peak() HEADWATER_EXCLUDES(mutex_);
 
   std::size_t limit() const { return budget_.limit(); }
@@ -99,6 +102,7 @@ class HostPool {
   std::size_t block_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
   std::size_t peak_block_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
   PeakWindow recent_ HEADWATER_GUARDED_BY(mutex_);
+  bool forgetting_ HEADWATER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace headwater

@@ -14,8 +14,9 @@
 namespace headwater {
 
 /// Host memory whose ranges are charged against a budget, so that several memories share one
-/// limit. What the system has refused it is not asked for again until a range has gone back or
-/// ask_again() is called: finding out, by faulting in pages to pin, is dear. Thread-safe.
+/// limit. What the system has refused it is not asked for again until a range has gone back,
+/// ask_again() is called, or some requests have been refused for that: finding out, by faulting in
+/// pages to pin, is dear. Thread-safe.
 class LimitedHostMemory final : public HostMemory {
  public:
   LimitedHostMemory(HostMemory& inner, Budget& budget) : inner_(inner), budget_(budget) {}
@@ -33,6 +34,7 @@ class LimitedHostMemory final : public HostMemory {
     void* data = inner_.try_allocate(bytes);
     const MutexLock lock(mutex_);
     if (data == nullptr) {
+      num_unasked_ = 0;
       least_refused_ = std::min(least_refused_, bytes);
     } else {
       charges_.emplace(data, std::move(*charge));
@@ -52,11 +54,19 @@ class LimitedHostMemory final : public HostMemory {
   }
 
  private:
+  static constexpr std::size_t kMostUnasked = 16;
   static constexpr std::size_t kNothingRefused = std::numeric_limits<std::size_t>::max();
 
   bool is_refused(std::size_t bytes) HEADWATER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return bytes >= least_refused_;
+    if (bytes < least_refused_) {
+      return false;
+    }
+    if (++num_unasked_ == kMostUnasked) {  // somebody else may have freed memory meanwhile
+      least_refused_ = kNothingRefused;
+      return false;
+    }
+    return true;
   }
 
   Reservation take_charge(void* data) HEADWATER_EXCLUDES(mutex_) {
@@ -70,6 +80,7 @@ class LimitedHostMemory final : public HostMemory {
   // guarded by mutex_
   Mutex mutex_;
   std::size_t least_refused_ HEADWATER_GUARDED_BY(mutex_) = kNothingRefused;
+  std::size_t num_unasked_ HEADWATER_GUARDED_BY(mutex_) = 0;  // refused since then
   std::unordered_map<void*, Reservation> charges_ HEADWATER_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,6 @@
 #include "headwater/offload/conductor.h"
 
-#include "headwater/offload/link_rates.h"
+#include "headwater/offload/score/link_rates.h"
 #include "headwater/pilot/last_step.h"
 #include "headwater/plan/partition.h"
 
@@ -155,6 +155,9 @@ void Conductor::end_step(std::uint64_t now_ns, std::size_t reserve, StreamRef st
     return;
   }
   leave_last_stage(stream);
+  if (std::exchange(plan_is_new_, false)) {
+    cache_.forget_host_peaks();
+  }
   to_fetch_.clear();
   to_write_back_.clear();
   to_give_up_.clear();
@@ -228,6 +231,7 @@ bool Conductor::adopt_plan(std::size_t budget) {
     return false;
   }
   score_ = std::move(made);
+  plan_is_new_ = true;
   ++num_plans_;
   return true;
 }
@@ -332,7 +336,7 @@ void Conductor::stop_watching() {
 
 Costs Conductor::costs_of(const StepTrace& trace, std::uint64_t step_ns, StreamRef stream) {
   if (!machine_costs_) {
-    cache_.settle(reserve_ + kMeasuredBytes, stream);
+    cache_.settle(reserve_ + measured_bytes(budget_.limit()), stream);
     machine_costs_ = measure_(reserve_, stream);
   }
   Costs costs = *machine_costs_;

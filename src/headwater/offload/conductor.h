@@ -206,6 +206,7 @@ class Conductor final : public TensorWatcher {
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_ops_held_back_ = 0;
   std::uint64_t num_refused_ = 0;
+  bool plan_is_new_ = false;                  // no step has ended that followed it
   bool is_stale_ = false;                     // the plan counts on what is refused
   std::uint32_t num_steps_to_plan_anew_ = 0;  // so many steps to come do not go on with their plan
   std::uint64_t num_held_in_a_row_ = 0;

@@ -93,6 +93,12 @@ bool HostRoom::try_start_recall(Tensor& tensor) {
   return false;
 }
 
+void HostRoom::forget_peaks() {
+  for (HostPool* pool : pools_) {
+    pool->forget_peaks();
+  }
+}
+
 void HostRoom::settle() {
   if (stowage_) {
     stowage_->synchronize();

@@ -53,6 +53,8 @@ class HostRoom final {
 
   /// Gives back what is retired and no copy uses any more.
   void collect() { retired_.collect_all(); }
+  /// What is stored will be another amount from now on: see HostPool::forget_peaks.
+  void forget_peaks();
   /// Gives back what is retired and ends all transfers. REQUIRES: no copy is under way.
   void settle();
 

@@ -89,6 +89,7 @@ class Mover final {
   void let_go(Tensor& tensor) noexcept;
   /// Gives back host bytes that copies no longer use.
   void collect() { host_.collect(); }
+  void forget_host_peaks() { host_.forget_peaks(); }
   /// Waits until no copy is under way.
   void synchronize();
   /// The process has forked: in the child, streams have lost their threads. REQUIRES: no copy is

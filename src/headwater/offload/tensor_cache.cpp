@@ -291,47 +291,6 @@ TensorCache::Demand TensorCache::take_stock(std::span<const Use> uses, StreamRef
   return demand;
 }
 
-Reservation TensorCache::bring(std::span<const Use> uses,
-                               const Demand& demand,
-                               const Request& request,
-                               StreamRef stream) {
-  const StallBook::Wait wait(stalls_, statistics_.stall_ns, request.op);
-  const std::size_t need = demand.absent_bytes + request.new_bytes;
-  make_room(need + request.spare_bytes, stream);
-  if (budget_.used() + need > budget_.limit() && strictness_ == Strictness::kHard) {
-    throw OutOfMemory(shortage(
-        {.op = request.op, .new_bytes = request.new_bytes, .pinned_bytes = demand.bytes}, need));
-  }
-  fetch_absent(uses, stream);
-  return charge(request.new_bytes);
-}
-
-void TensorCache::fetch_absent(std::span<const Use> uses, StreamRef stream) {
-  // Once they are on the device, host bytes of the first can make room for those on disk.
-  for (const Use& use : uses) {
-    if (use.tensor->residency == Residency::kFetching ||
-        (use.tensor->residency == Residency::kHost && mover_.try_start_recall(*use.tensor))) {
-      bring_one(*use.tensor, stream);
-    }
-  }
-  for (const Use& use : uses) {
-    if (!on_device(use.tensor->residency)) {
-      bring_one(*use.tensor, stream);
-    }
-  }
-}
-
-void TensorCache::bring_one(Tensor& tensor, StreamRef stream) {
-  const StallBook::Clock::time_point begin = StallBook::Clock::now();
-  if (tensor.residency == Residency::kFetching) {
-    mover_.finish_fetch(tensor, stream);
-    stalls_.add_if_noticed(Direction::kToDevice, tensor, begin);
-  } else {
-    fetch(tensor, stream);
-    stalls_.add(Direction::kToDevice, tensor, begin);
-  }
-}
-
 bool TensorCache::write_back_now(Tensor& tensor, StreamRef stream) {
   const StallBook::Clock::time_point begin = StallBook::Clock::now();
   const bool written = mover_.try_write_back(tensor, stream);
@@ -339,25 +298,6 @@ bool TensorCache::write_back_now(Tensor& tensor, StreamRef stream) {
     stalls_.add(Direction::kToHost, tensor, begin);
   }
   return written;
-}
-
-void TensorCache::fetch_all(StreamRef stream) {
-  // Pinned meanwhile, or fetching one on a full device would offload another, without end.
-  std::vector<Use> all;
-  for (std::list<Tensor>* list : {&registry_.resident(), &registry_.absent()}) {
-    for (Tensor& tensor : *list) {
-      all.push_back({&tensor, AccessKind::kRead});
-      pin_one(tensor);
-    }
-  }
-  try {
-    fetch_absent(all, stream);
-  } catch (...) {
-    release(all);
-    settle(0, stream);
-    throw;
-  }
-  release(all);
 }
 
 void TensorCache::pin_one(Tensor& tensor) {
@@ -429,54 +369,26 @@ bool TensorCache::try_offload(Tensor& tensor, StreamRef stream) {
   return true;
 }
 
-void TensorCache::fetch(Tensor& tensor, StreamRef stream) {
-  recall(tensor);
-  while (!mover_.try_fetch(tensor, stream)) {
-    // The budget had room but the device has not: others use it too.
-    if (reclaim(tensor.bytes, stream) == 0) {
-      const DeviceInfo info = device_.info();
-      throw OutOfMemory("Out of memory: the device has no room to fetch a tensor: tensor " +
-                        format_bytes(tensor.bytes) + ", device free " +
-                        format_bytes(info.free_bytes) + " of " + format_bytes(info.total_bytes) +
-                        ". Free memory on the device or lower the budget.");
-    }
-    recall(tensor);  // what was offloaded meanwhile may have taken its host bytes
-  }
-}
-
-void TensorCache::recall(Tensor& tensor) {
-  if (mover_.try_recall(tensor)) {
-    return;
-  }
-  end_moves_ahead();
-  if (!mover_.try_recall(tensor)) {
-    throw OutOfMemory(
-        "Out of memory: the host has no room to read a tensor back from disk, since " +
-        std::string(mover_.host_shortage()) + ": tensor " + format_bytes(tensor.bytes));
-  }
-}
-
-void TensorCache::end_moves_ahead() {
-  abandon_fetches();
-  for (Tensor& tensor : registry_.resident()) {
-    if (tensor.residency == Residency::kWritingBack) {
-      keep(tensor);
-      mover_.finish_write_back(tensor);
-    }
-  }
-}
-
 Reservation TensorCache::charge(std::size_t bytes) {
   // Room was made before; what still does not fit is an elastic budget's excess.
   return budget_.reserve_beyond(bytes);
 }
 
+std::size_t TensorCache::unpinned_resident_bytes() const {
+  std::size_t bytes = 0;
+  for (const Tensor& tensor : registry_.resident()) {
+    bytes += tensor.num_pins == 0 ? tensor.bytes : 0;
+  }
+  return bytes;
+}
+
+std::size_t TensorCache::stuck_bytes() const {
+  return std::min(beyond(budget_.used(), budget_.limit()), unpinned_resident_bytes());
+}
+
 Shortage TensorCache::shortage(const Request& request, std::size_t need) const {
   // Whatever could be offloaded is gone by now: what stays unpinned found no room on the host.
-  std::size_t stuck = 0;
-  for (const Tensor& tensor : registry_.resident()) {
-    stuck += tensor.num_pins == 0 ? tensor.bytes : 0;
-  }
+  const std::size_t stuck = unpinned_resident_bytes();
   Shortage result;
   result.op = std::string(request.op);
   result.working_set = request.pinned_bytes + request.allocated_bytes + request.new_bytes;

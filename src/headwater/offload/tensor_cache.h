@@ -159,6 +159,8 @@ class TensorCache final : public PinKeeper {
       HEADWATER_REQUIRES(mutex_);
   /// Offloads until the limit holds again with `headroom` bytes to spare.
   void settle(std::size_t headroom, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Bytes beyond the limit that nobody has pinned: no tier below has room for them.
+  std::size_t stuck_bytes() const HEADWATER_REQUIRES(mutex_);
   /// Offloads at least `bytes` where it can: what is leaving, then what has a copy, then the rest,
   /// each from the least recently used. Returns the bytes given back.
   std::size_t reclaim(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
@@ -169,6 +171,11 @@ class TensorCache final : public PinKeeper {
 
   /// Gives back host bytes that copies no longer use.
   void collect() HEADWATER_REQUIRES(mutex_) { mover_.collect(); }
+  /// What is stored on the host will be another amount from now on.
+  void forget_host_peaks() HEADWATER_REQUIRES(mutex_) { mover_.forget_host_peaks(); }
+  std::string_view host_shortage() const HEADWATER_REQUIRES(mutex_) {
+    return mover_.host_shortage();
+  }
   /// Waits until no copy is under way; before a fork.
   void synchronize() HEADWATER_REQUIRES(mutex_) { mover_.synchronize(); }
   /// See Mover::forget_streams.
@@ -223,10 +230,14 @@ class TensorCache final : public PinKeeper {
   bool let_leave(std::size_t bytes, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   void fetch(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Brings the bytes from disk to the host, where they are not there yet.
-  void recall(Tensor& tensor) HEADWATER_REQUIRES(mutex_);
+  void recall(Tensor& tensor, StreamRef stream) HEADWATER_REQUIRES(mutex_);
+  /// Fetches a tensor that nobody asked for, where the device has room to spare, so that its host
+  /// bytes can go.
+  bool try_lift_one(StreamRef stream) HEADWATER_REQUIRES(mutex_);
   /// Ends the moves ahead of need, whose host bytes cannot go to disk meanwhile.
   void end_moves_ahead() HEADWATER_REQUIRES(mutex_);
   Reservation charge(std::size_t bytes) HEADWATER_REQUIRES(mutex_);
+  std::size_t unpinned_resident_bytes() const HEADWATER_REQUIRES(mutex_);
   /// REQUIRES: making room for `need` bytes has just failed.
   Shortage shortage(const Request& request, std::size_t need) const HEADWATER_REQUIRES(mutex_);
 
@@ -244,6 +255,7 @@ class TensorCache final : public PinKeeper {
   std::size_t pinned_bytes_ HEADWATER_GUARDED_BY(mutex_) = 0;
   Mover mover_ HEADWATER_GUARDED_BY(mutex_);
   std::uint64_t request_ HEADWATER_GUARDED_BY(mutex_) = 0;
+  std::size_t spare_ HEADWATER_GUARDED_BY(mutex_) = 0;  // of the budget, beside the request at hand
   TensorWatcher* watcher_ HEADWATER_GUARDED_BY(mutex_) = nullptr;
   LeavingTensors leaving_;  // changed under mutex_
 };

@@ -20,8 +20,19 @@ std::unique_ptr<DiskTier> DiskTier::create(const Options& options, const Log& lo
   return nullptr;
 }
 
+namespace {
+
+/// Who says how much may be used there has thought of others.
+disk::StoreOptions store_options(const Options& options) {
+  disk::StoreOptions store{.folder = options.disk};
+  store.margin_bytes = options.disk_budget == Options::kUnlimited ? store.margin_bytes : 0;
+  return store;
+}
+
+}  // namespace
+
 DiskTier::DiskTier(const Options& options, const Log& log)
-    : file_({.folder = options.disk}, log),
+    : file_(store_options(options), log),
       queue_(disk::make_io_queue({}, log)),
       budget_(options.disk_budget),
       pool_(file_, *queue_, budget_, {}) {}

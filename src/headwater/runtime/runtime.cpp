@@ -2,7 +2,7 @@
 
 #include "headwater/base/bytes.h"
 #include "headwater/base/error.h"
-#include "headwater/offload/link_rates.h"
+#include "headwater/offload/score/link_rates.h"
 
 #include <utility>
 
@@ -100,9 +100,17 @@ Runtime::Runtime(const Options& options,
 void Runtime::set_budget(std::size_t budget, StreamRef stream) {
   const std::size_t limit = limit_of(budget, device());
   const MutexLock lock(cache_.mutex());
+  const std::size_t before = budget_.limit();
   budget_.set_limit(limit);
-  cache_.set_strictness(strictness_of(budget));
   cache_.settle(0, stream);
+  if (const std::size_t stuck = cache_.stuck_bytes(); stuck > 0 && limit < before) {
+    const std::string in_use = format_bytes(budget_.used());
+    budget_.set_limit(before);
+    throw OutOfMemory("The budget cannot be lowered: tensors have nowhere to go, since " +
+                      std::string(cache_.host_shortage()) + ": asked " + format_bytes(limit) +
+                      ", in use " + in_use + ", in the way " + format_bytes(stuck));
+  }
+  cache_.set_strictness(strictness_of(budget));
 }
 
 void Runtime::close(StreamRef stream) {

@@ -33,6 +33,7 @@ class Registry {
   /// Oldest use first.
   std::list<Tensor>& resident() { return resident_; }
   std::list<Tensor>& absent() { return absent_; }
+  const std::list<Tensor>& absent() const { return absent_; }
   const std::list<Tensor>& resident() const { return resident_; }
 
   std::size_t size() const { return resident_.size() + absent_.size(); }

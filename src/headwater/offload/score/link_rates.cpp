@@ -1,4 +1,4 @@
-#include "headwater/offload/link_rates.h"
+#include "headwater/offload/score/link_rates.h"
 
 #include "headwater/base/error.h"
 
@@ -15,6 +15,7 @@ constexpr std::size_t kSmallBytes = 4096;
 struct Ends {
   void* device = nullptr;
   void* host = nullptr;
+  std::size_t bytes = 0;
 };
 
 /// Nanoseconds of the fastest of several copies.
@@ -37,10 +38,10 @@ double fastest_ns(
 
 Link measure_link(Device& device, const Ends& ends, Direction direction, StreamRef stream) {
   const double small_ns = fastest_ns(device, ends, kSmallBytes, direction, stream);
-  const double large_ns = fastest_ns(device, ends, kMeasuredBytes, direction, stream);
+  const double large_ns = fastest_ns(device, ends, ends.bytes, direction, stream);
   // Where others use the link a small copy may take as long as a large one.
   const double stream_ns = std::max(large_ns - small_ns, large_ns / 2);
-  return {.bytes_per_s = static_cast<double>(kMeasuredBytes - kSmallBytes) / stream_ns * 1e9,
+  return {.bytes_per_s = static_cast<double>(ends.bytes - kSmallBytes) / stream_ns * 1e9,
           .latency_ns = static_cast<std::uint64_t>(small_ns)};
 }
 
@@ -55,14 +56,15 @@ Costs measure_links(Device& device,
   Costs costs;
   costs.fetch = kCommonLink;
   costs.offload = kCommonLink;
-  if (budget.available() < kMeasuredBytes + headroom) {
+  const std::size_t bytes = measured_bytes(budget.limit());
+  if (budget.available() < bytes + headroom) {
     return costs;
   }
-  const std::optional<Reservation> charge = budget.try_reserve(kMeasuredBytes);
-  const Buffer buffer = charge ? memory.try_allocate(kMeasuredBytes, stream) : Buffer();
-  const HostBlock block = buffer ? pool.try_allocate(kMeasuredBytes) : HostBlock();
+  const std::optional<Reservation> charge = budget.try_reserve(bytes);
+  const Buffer buffer = charge ? memory.try_allocate(bytes, stream) : Buffer();
+  const HostBlock block = buffer ? pool.try_allocate(bytes) : HostBlock();
   if (block) {
-    const Ends ends{buffer.data(), block.data()};
+    const Ends ends{buffer.data(), block.data(), bytes};
     costs.offload = measure_link(device, ends, Direction::kToHost, stream);
     costs.fetch = measure_link(device, ends, Direction::kToDevice, stream);
   }
