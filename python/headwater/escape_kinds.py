@@ -82,7 +82,7 @@ def call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
             return original(*args, **kwargs)
         with ExitStack() as holds:
             for owner in (*args, *kwargs.values()):
-                hold(owner, holds)
+                _hold(owner, holds)
             return original(*args, **kwargs)
 
     return held_call
@@ -226,8 +226,7 @@ def is_suspended() -> bool:
     return getattr(_thread, "suspended", False)
 
 
-def hold(owner: Any, holds: ExitStack) -> None:
-    """Keeps the bytes of a tensor or storage in place until the holds end."""
+def _hold(owner: Any, holds: ExitStack) -> None:
     if isinstance(owner, torch.Tensor):
         holds.enter_context(_C.hold(owner))
     elif isinstance(owner, torch.UntypedStorage):
@@ -257,7 +256,7 @@ def _hold_inside(values: Sequence[Any], holds: ExitStack) -> None:
             if isinstance(value, (list, tuple)):
                 _hold_inside(value, holds)
             else:
-                hold(value, holds)
+                _hold(value, holds)
 
 
 def _asks_for_identity() -> bool:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import torch
 
 from headwater import _C
-from headwater.escape_kinds import hold, is_suspended, wraps
+from headwater.escape_kinds import is_suspended, suspended, wraps
 
 
 def script_module(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Bytes of all its parameters and buffers are read during the call only."""
+    """Reads all its parameters and buffers, and what it makes: runs as one operator."""
 
     @wraps(original)
-    def held_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def as_one_operator(module: Any, *args: Any, **kwargs: Any) -> Any:
         if is_suspended():
             return original(module, *args, **kwargs)
-        with ExitStack() as holds:
-            for tensor in _script_tensors(module):
-                hold(tensor, holds)
+        with _C.CompiledCall(list(_script_tensors(module))), suspended():
             return original(module, *args, **kwargs)
 
-    return held_module
+    return as_one_operator
 
 
 def without_our_key(original: Callable[..., Any], name: str) -> Callable[..., Any]:
