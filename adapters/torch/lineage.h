@@ -42,9 +42,9 @@ struct Origin {
   std::uint64_t num_writes = 0;  // those of the tensor that the writers stand for
   std::uint64_t written_at = 0;  // when the last of them ran, among all that left a recipe
   std::size_t cost = 0;  // operators to run if nothing that they need is there, as far as counted
-  bool sound = false;            // they can run: the bytes of their inputs are unchanged
-  bool filled = false;           // by one of them, see Recipe::fills()
-  c10::Storage kept;             // ours, around the bytes of one that was freed
+  bool sound = false;    // they can run: the bytes of their inputs are unchanged
+  bool filled = false;   // by one of them, see Recipe::fills()
+  c10::Storage kept;     // ours, around the bytes of one that was freed
   std::vector<std::weak_ptr<Origin>> dependents;
   std::size_t prune_at = 16;  // dependents
 };

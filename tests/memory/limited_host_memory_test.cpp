@@ -71,7 +71,7 @@ TEST_F(LimitedHostMemoryTest, WhatWasRefusedIsAskedForAgainNowAndThen) {
   support::CountingHostMemory counting(pinned_);
   Budget budget(64_MiB);
   LimitedHostMemory memory(counting, budget);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 150; ++i) {
     EXPECT_EQ(memory.try_allocate(5_MiB), nullptr);
   }
   EXPECT_EQ(counting.num_asked(), 3U);

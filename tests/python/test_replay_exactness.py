@@ -21,12 +21,16 @@ set_precision = torch._C._set_fp32_precision_setter
 
 @pytest.fixture
 def precisions() -> Iterator[None]:
-    """Those of PyTorch when it starts, before and after."""
+    """Those of PyTorch when it starts, before and after: to set one for all sets others too."""
+    of_libraries = [(lib, op) for lib in ("cuda", "mkldnn") for op in ("conv", "rnn")]
+    before = {which: precision(*which) for which in of_libraries}
 
     def reset() -> None:
         torch.set_float32_matmul_precision("highest")
         for backend, operator in (("generic", "all"), ("cuda", "matmul"), ("mkldnn", "matmul")):
             set_precision(backend, operator, "none")
+        for which, value in before.items():
+            set_precision(*which, value)
 
     reset()
     yield

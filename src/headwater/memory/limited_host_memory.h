@@ -54,7 +54,7 @@ class LimitedHostMemory final : public HostMemory {
   }
 
  private:
-  static constexpr std::size_t kMostUnasked = 16;
+  static constexpr std::size_t kMostUnasked = 64;
   static constexpr std::size_t kNothingRefused = std::numeric_limits<std::size_t>::max();
 
   bool is_refused(std::size_t bytes) HEADWATER_EXCLUDES(mutex_) {

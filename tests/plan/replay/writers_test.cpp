@@ -143,7 +143,8 @@ TEST_F(WritersTest, StatisticsWrittenBesideAResultDoNotCount) {
   const TensorId tensor = make({.reads = {weight_}, .writes = {statistics}});
   end(tensor);
   const Liveness liveness(builder_.trace());
-  EXPECT_EQ(chain(), (Chain{.makes = {*liveness.find(tensor)}, .reads = {*liveness.find(weight_)}}));
+  EXPECT_EQ(chain(),
+            (Chain{.makes = {*liveness.find(tensor)}, .reads = {*liveness.find(weight_)}}));
   EXPECT_FALSE(Writers(liveness).replayable(*liveness.find(statistics)));
 }
 

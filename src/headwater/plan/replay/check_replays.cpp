@@ -105,10 +105,9 @@ class Rehearsal {
       }
     }
     std::vector<Ordinal> early;  // neither the operator nor a replay has asked for them
-    std::copy_if(waiting.begin(),
-                 waiting.end(),
-                 std::back_inserter(early),
-                 [&](Ordinal tensor) { return away_.contains(tensor); });
+    std::copy_if(waiting.begin(), waiting.end(), std::back_inserter(early), [&](Ordinal tensor) {
+      return away_.contains(tensor);
+    });
     for (const Ordinal tensor : early) {
       replay(tensor);
     }
@@ -221,7 +220,7 @@ class Rehearsal {
   std::multimap<Position, Ordinal> returning_;
   std::set<Ordinal> away_;
   std::set<Ordinal> freed_;
-  std::map<Ordinal, Content> made_;              // on the way, before the operator at hand
+  std::map<Ordinal, Content> made_;                // on the way, before the operator at hand
   std::map<Ordinal, std::set<Ordinal>> made_for_;  // for which ones that come back
   std::set<Position> recipes_;
   std::size_t num_runs_ = 0;

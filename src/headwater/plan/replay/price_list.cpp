@@ -68,8 +68,7 @@ std::vector<GivenUp> PriceList::rest() const {
 }
 
 double PriceList::price(const GivenUp& absence, std::int64_t ns) const {
-  return static_cast<double>(ns) /
-         static_cast<double>(liveness_.lifetimes()[absence.tensor].bytes);
+  return static_cast<double>(ns) / static_cast<double>(liveness_.lifetimes()[absence.tensor].bytes);
 }
 
 void PriceList::move(Entry& entry, double price) {

@@ -43,8 +43,8 @@ std::optional<std::int64_t> ReplaySchedule::price_ns(const GivenUp& longest) con
   std::int64_t ns = added_ns(place, *arrivals);
   for (const Ordinal made : replays_with(place, *arrivals).makes(writers_)) {
     // What is made for others a little later is made for them here, if there is room.
-    const bool later = std::any_of(
-        made_at_[made].begin(), made_at_[made].end(), [&](Position other) {
+    const bool later =
+        std::any_of(made_at_[made].begin(), made_at_[made].end(), [&](Position other) {
           return other > place && other - place <= limits_.near_ops;
         });
     ns -= later ? static_cast<std::int64_t>(writers_.make_ns(made, costs_)) : 0;
@@ -189,8 +189,7 @@ void ReplaySchedule::add_stranded(std::vector<Arrival>& arrivals) const {
     if (back_[arrivals[i].comeback.tensor] != before) {
       continue;  // it is not given up yet
     }
-    for (const Ordinal stranded :
-         replays_without(before, arrivals).in_vain(liveness_, before)) {
+    for (const Ordinal stranded : replays_without(before, arrivals).in_vain(liveness_, before)) {
       arrivals.push_back({.comeback = {.tensor = stranded}, .before = before});
     }
   }
@@ -212,7 +211,8 @@ std::int64_t ReplaySchedule::added_ns(Position position,
   std::set<Position> left;
   for (const Arrival& arrival : arrivals) {
     if (back_[arrival.comeback.tensor] == arrival.before && left.insert(arrival.before).second) {
-      added += time_of(replays_without(arrival.before, arrivals)) - time_of(replays_[arrival.before]);
+      added +=
+          time_of(replays_without(arrival.before, arrivals)) - time_of(replays_[arrival.before]);
     }
   }
   return added;

@@ -68,9 +68,7 @@ class Writers {
   bool can_run_again(Position writer) const;
   bool written_between(Ordinal tensor, Position after, Position until) const;
   /// False where the writer's inputs have changed since.
-  bool add_inputs(Position writer,
-                  Position back,
-                  Chain& chain) const;
+  bool add_inputs(Position writer, Position back, Chain& chain) const;
 
   const Liveness* liveness_;
   std::vector<Use> uses_;
