@@ -166,16 +166,19 @@ std::vector<std::shared_ptr<Origin>> Lineage::to_replay(std::span<const Use> use
   std::vector<std::shared_ptr<Origin>> found;
   c10::SmallVector<std::shared_ptr<Origin>, 4> written;
   for (const Use& use : uses) {
+    std::shared_ptr<Origin> origin;
     if (use.tensor->residency == Residency::kGivenUp) {
       found.push_back(find(*use.tensor));
     } else if (use.access != AccessKind::kRead) {
-      if (std::shared_ptr<Origin> origin = find(*use.tensor)) {
-        if (std::shared_ptr<Origin> dependent = dependent_given_up(*origin)) {
-          found.push_back(std::move(dependent));
-        }
-        written.push_back(std::move(origin));
-      }
+      origin = find(*use.tensor);
     }
+    if (!origin) {
+      continue;
+    }
+    if (std::shared_ptr<Origin> dependent = dependent_given_up(*origin)) {
+      found.push_back(std::move(dependent));
+    }
+    written.push_back(std::move(origin));
   }
   if (found.empty()) {
     for (const std::shared_ptr<Origin>& origin : written) {

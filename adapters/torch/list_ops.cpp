@@ -63,17 +63,20 @@ c10::IValue piece(const c10::IValue& value,
 
 using Storages = c10::SmallVector<const c10::StorageImpl*, 8>;
 
+void add_once(const c10::StorageImpl& storage, Storages& storages) {
+  if (std::find(storages.begin(), storages.end(), &storage) == storages.end()) {
+    storages.push_back(&storage);
+  }
+}
+
 /// The distinct storages of element `i` in all lists. There are a few, and operators have hundreds
 /// of elements: they are compared with each other, without a set of their own.
 Storages element_storages(Arguments arguments, std::size_t i, std::size_t length) {
   Storages storages;
   for (const c10::IValue& argument : arguments) {
     if (divides(argument, length)) {
-      for_each_storage(argument.toListRef()[i], [&](c10::StorageImpl& storage, Adoption) {
-        if (std::find(storages.begin(), storages.end(), &storage) == storages.end()) {
-          storages.push_back(&storage);
-        }
-      });
+      for_each_storage(argument.toListRef()[i],
+                       [&](c10::StorageImpl& storage, Adoption) { add_once(storage, storages); });
     }
   }
   return storages;

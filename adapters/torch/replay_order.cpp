@@ -12,17 +12,25 @@ bool has_bytes(const Origin& origin) {
   return origin.tensor != nullptr && origin.tensor->residency != Residency::kGivenUp;
 }
 
+std::vector<std::shared_ptr<Origin>> inputs_of(std::span<const Writer> writers) {
+  std::vector<std::shared_ptr<Origin>> all;
+  for (const Writer& writer : writers) {
+    for (std::shared_ptr<Origin>& input : inputs_of(*writer.recipe)) {
+      all.push_back(std::move(input));
+    }
+  }
+  return all;
+}
+
 void find_last_readers(std::vector<ToMake>& order) {
   std::unordered_map<const Origin*, std::size_t> places;
   for (std::size_t i = 0; i < order.size(); ++i) {
     order[i].last_reader = i;
     places.emplace(order[i].origin.get(), i);
-    for (const Writer& writer : order[i].writers) {
-      for (const std::shared_ptr<Origin>& input : inputs_of(*writer.recipe)) {
-        const auto place = places.find(input.get());
-        if (place != places.end()) {
-          order[place->second].last_reader = i;
-        }
+    for (const std::shared_ptr<Origin>& input : inputs_of(order[i].writers)) {
+      const auto place = places.find(input.get());
+      if (place != places.end()) {
+        order[place->second].last_reader = i;
       }
     }
   }
@@ -40,10 +48,8 @@ std::vector<ToMake> replay_order(std::span<const std::shared_ptr<Origin>> wanted
     if (has_bytes(*origin) || !seen.insert(origin.get()).second) {
       continue;
     }
-    for (const Writer& writer : origin->writers) {
-      for (std::shared_ptr<Origin>& input : inputs_of(*writer.recipe)) {
-        to_look_at.push_back(std::move(input));
-      }
+    for (std::shared_ptr<Origin>& input : inputs_of(origin->writers)) {
+      to_look_at.push_back(std::move(input));
     }
     order.push_back({.origin = origin,
                      .writers = origin->writers,

@@ -128,7 +128,8 @@ void StorageBook::set_reporting_to(TensorCache* cache, Lineage* lineage, BringBa
   readers_expected.store(false);
 }
 
-void StorageBook::expect_readers(const TensorCache& cache) {
+void StorageBook::expect_readers(TensorCache& cache) {
+  cache.mutex().assume_held();
   if (readers_expected.exchange(true)) {
     return;
   }

@@ -32,7 +32,7 @@ class StorageBook final : public MoveListener {
   /// come back; the storages of one session at a time are managed.
   static void set_reporting_to(TensorCache* cache, Lineage* lineage, BringBack bring_back);
   /// See Note [Reading bytes that are away].
-  static void expect_readers(const TensorCache& cache) HEADWATER_REQUIRES(cache.mutex());
+  static void expect_readers(TensorCache& cache) HEADWATER_REQUIRES(cache.mutex());
 
   static Tensor* find(const c10::StorageImpl& storage) {
     const c10::DataPtr& pointer =

@@ -20,16 +20,19 @@ std::vector<std::size_t> last_readers(const std::vector<Ordinal>& makes,
     return writers.written_before(left, right);
   };
   std::vector<std::size_t> last(makes.size());
+  const auto note = [&](const Touch& touch, std::size_t reader) {
+    if (touch.kind != AccessKind::kRead || writers.writers(touch.tensor).empty()) {
+      return;
+    }
+    const auto found = std::lower_bound(makes.begin(), makes.end(), touch.tensor, before);
+    if (found != makes.end() && *found == touch.tensor) {
+      last[static_cast<std::size_t>(found - makes.begin())] = reader;
+    }
+  };
   for (std::size_t i = 0; i < makes.size(); ++i) {
     for (const Position writer : writers.writers(makes[i])) {
       for (const Touch& touch : liveness.touches(writer)) {
-        if (touch.kind != AccessKind::kRead || writers.writers(touch.tensor).empty()) {
-          continue;
-        }
-        const auto found = std::lower_bound(makes.begin(), makes.end(), touch.tensor, before);
-        if (found != makes.end() && *found == touch.tensor) {
-          last[static_cast<std::size_t>(found - makes.begin())] = i;
-        }
+        note(touch, i);
       }
     }
   }

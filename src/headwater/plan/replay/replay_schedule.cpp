@@ -285,14 +285,8 @@ void ReplaySchedule::gather_sharers(Position position) {
   std::map<Position, std::set<Ordinal>> sharers;  // by where they come back
   for (const Ordinal made : replays_[position].makes(writers_)) {
     for (const Position place : made_at_[made]) {
-      if (place <= position || place - position > limits_.near_ops) {
-        continue;
-      }
-      for (const Comeback& comeback : replays_[place].comebacks) {
-        const std::vector<Ordinal>& makes = comeback.chain.makes;
-        if (std::find(makes.begin(), makes.end(), made) != makes.end()) {
-          sharers[place].insert(comeback.tensor);
-        }
+      if (place > position && place - position <= limits_.near_ops) {
+        sharers[place].merge(made_of(made, place));
       }
     }
   }
@@ -301,8 +295,21 @@ void ReplaySchedule::gather_sharers(Position position) {
     for (const Ordinal tensor : tensors) {
       arrivals.push_back({.comeback = {.tensor = tensor}, .before = place});
     }
-    try_gather(arrivals, position);
+    if (!arrivals.empty()) {
+      try_gather(arrivals, position);
+    }
   }
+}
+
+std::set<Ordinal> ReplaySchedule::made_of(Ordinal made, Position place) const {
+  std::set<Ordinal> found;
+  for (const Comeback& comeback : replays_[place].comebacks) {
+    const std::vector<Ordinal>& makes = comeback.chain.makes;
+    if (std::find(makes.begin(), makes.end(), made) != makes.end()) {
+      found.insert(comeback.tensor);
+    }
+  }
+  return found;
 }
 
 void ReplaySchedule::try_gather(const std::vector<Arrival>& sharers, Position position) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -91,6 +92,8 @@ class ReplaySchedule {
   void bring_back(const Arrival& arrival, Position position);
   /// Lets tensors that come back a little later do so here, where that saves time.
   void gather_sharers(Position position);
+  /// Those that come back there and have the tensor made for them on the way.
+  std::set<Ordinal> made_of(Ordinal made, Position place) const;
   /// REQUIRES: they come back for the same operator.
   void try_gather(const std::vector<Arrival>& sharers, Position position);
   /// Adds an operator's replays to the sums, or takes them out before they change.
